@@ -87,7 +87,7 @@ def test_type_checkers_see_what_the_table_of_lazy_names_holds():
 
 
 def test_every_import_of_scipy_is_asked_for():
-    """`required` says how to install SciPy, which is an extra; modules are imported without it."""
+    """`required` says how to install SciPy, which may be uninstalled; modules are imported without it."""
     for path in (Path(armdyn.__file__).parent).rglob("*.py"):
         lines = path.read_text(encoding="utf-8").splitlines()
         for before, line in pairwise(lines):
@@ -107,7 +107,7 @@ except ImportError as error:
     print("said:", error)
 """
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said == 'said: scipy is not installed; install it with: pip install "armdyn[scipy]"\n'
+    assert said == 'said: scipy is not installed; install it with: pip install scipy\n'
 
 
 def test_kernels_and_simulation_need_no_scipy(tmp_path):

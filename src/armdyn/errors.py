@@ -66,8 +66,11 @@ def called_elsewhere(name: str, available: Iterable[str]) -> str:
     return did_you_mean(name, [x for x in available if not x.startswith("_")])
 
 
+CORE = ("scipy",)  # comes with armdyn, but may be uninstalled for its size; all other libraries are extras
+
+
 class MissingPackage(ArmdynError, ImportError):  # noqa: N818 - a public name
-    """A library that is an extra is not installed."""
+    """A library that a task needs is not installed."""
 
 
 def required(package: str) -> Any:
@@ -75,7 +78,8 @@ def required(package: str) -> Any:
     try:
         return importlib.import_module(package)
     except ImportError as error:
-        raise MissingPackage(f'{package} is not installed; install it with: pip install "armdyn[{package}]"') from error
+        named = package if package in CORE else f'"armdyn[{package}]"'
+        raise MissingPackage(f"{package} is not installed; install it with: pip install {named}") from error
 
 
 def former(old: str, new: str, stacklevel: int = 3) -> None:

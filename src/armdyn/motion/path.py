@@ -110,6 +110,7 @@ def _smooth(points: np.ndarray) -> Path:
 
 def natural(x: np.ndarray, y: np.ndarray) -> Any:
     """SciPy's natural cubic spline, made in a tenth of the time: few points need no sparse solver and no checks."""
+    required("scipy")
     from scipy.interpolate import PPoly
 
     h = np.diff(x)[:, None]
