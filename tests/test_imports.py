@@ -107,7 +107,7 @@ except ImportError as error:
     print("said:", error)
 """
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said == 'said: scipy is not installed; install it with: pip install scipy\n'
+    assert said == "said: scipy is not installed; install it with: pip install scipy\n"
 
 
 def test_kernels_and_simulation_need_no_scipy(tmp_path):

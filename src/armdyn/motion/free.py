@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.errors import ComputationError, InputError
+from armdyn.errors import ComputationError, InputError, required
 from armdyn.identification.limits import Skeleton
 from armdyn.motion.constraints import MotionLimits
 from armdyn.motion.path import Path, PathPiece, natural
@@ -142,6 +142,7 @@ class _FreePath:
 
     def run(self, inner: np.ndarray) -> tuple[float, np.ndarray]:
         """The least cost and its inner points, from these on."""
+        required("scipy")
         from scipy.optimize import minimize
 
         size = inner.size
