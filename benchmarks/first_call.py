@@ -1,16 +1,18 @@
 """Processor time of the first call of a kernel, nothing kept from before; of one source tree or of several in turns.
 
-    python benchmarks/first_call.py [old/src new/src] [--repeats 5] [--stages] [--avx2] [--programs]
+    python benchmarks/first_call.py [old/src new/src] [--repeats 5] [--stages] [--avx2] [--programs] [--together]
 
 Every first call is made in a process of its own, forked after `import armdyn`, with ARMDYN_CACHE=off: it chooses the
 formulation, makes the program, compiles and loads it and computes one row, and pays for importing LLVM. The best of
 the repeats counts. `--stages` says where the time goes in the tree that comes first; `--avx2` compiles as a processor
-without AVX-512 would; `--programs` measures the search alone, up to the finished program.
+without AVX-512 would; `--programs` measures the search alone, up to the finished program; `--together` calls
+inertia matrix, inverse and forward dynamics one after the other in one process. Source is compiled to bytecode before.
 """
 
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import subprocess
@@ -25,6 +27,7 @@ from typing import Any
 
 ARMS = ("panda", "ur5", "puma560", "iiwa14", "RRRRRR", "RRRRRRR")  # the last two are general arms
 QUANTITIES = {"inertia_matrix": 1, "inverse_dynamics": 3, "forward_dynamics": 3, "gravity_load": 1, "bias": 2}  # inputs
+TOGETHER = "inertia_matrix+inverse_dynamics+forward_dynamics"
 STAGES = {  # what is timed with --stages: the time inside, without that of other stages called from there
     "programs.search:tally": "tallies",
     "programs.search:trace": "tracing",
@@ -52,10 +55,11 @@ def first_call(name: str, quantity: str) -> None:
 
     arm = _arm(name)
     start = time.process_time()
-    if os.environ.get("FIRST_CALL_PROGRAMS"):
-        assert getattr(arm, quantity).program
-    else:
-        getattr(arm, quantity)(*[np.full(arm.n, 0.3)] * QUANTITIES[quantity])
+    for one in quantity.split("+"):
+        if os.environ.get("FIRST_CALL_PROGRAMS"):
+            assert getattr(arm, one).program
+        else:
+            getattr(arm, one)(*[np.full(arm.n, 0.3)] * QUANTITIES[one])
     print(json.dumps([f"{name} {quantity}", time.process_time() - start]), flush=True)
 
 
@@ -99,7 +103,8 @@ def stages(name: str, quantity: str) -> None:
 
     switch()
     spent.update(dict.fromkeys(spent, 0.0))
-    getattr(arm, quantity)(*[np.full(arm.n, 0.3)] * QUANTITIES[quantity])
+    for one in quantity.split("+"):
+        getattr(arm, one)(*[np.full(arm.n, 0.3)] * QUANTITIES[one])
     switch()
     print(json.dumps([f"{name} {quantity}", spent]), flush=True)
 
@@ -114,7 +119,7 @@ def work(run: Callable[[str, str], None], only: str) -> None:
         host, target = compiler.host, compiler.Target
         compiler.host = lambda: target(host().triple, "haswell", "+avx,+avx2,+fma", 4, True)
     for name in ARMS:
-        for quantity in QUANTITIES:
+        for quantity in [TOGETHER] if os.environ.get("FIRST_CALL_TOGETHER") else QUANTITIES:
             if only in f"{name} {quantity}":
                 child = os.fork()
                 if not child:
@@ -127,6 +132,7 @@ def work(run: Callable[[str, str], None], only: str) -> None:
 def measured(tree: Path, option: str, only: str) -> dict[str, Any]:
     """What a worker with this source tree says about every case."""
     environment = {**os.environ, "PYTHONPATH": str(tree), "ARMDYN_CACHE": "off", "PYTHONHASHSEED": "0"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [sys.executable, __file__, option, "--only", only]
     output = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
     return dict(json.loads(line) for line in output.splitlines())
@@ -135,13 +141,15 @@ def measured(tree: Path, option: str, only: str) -> dict[str, Any]:
 def compare(trees: list[Path], repeats: int, only: str) -> None:
     """Print the best of the repeats, tree by tree, and the ratio of the last tree to the first."""
     runs: dict[Path, list[dict[str, float]]] = {tree: [] for tree in trees}
+    for tree in trees:
+        compileall.compile_dir(tree, quiet=1)
     for _ in range(repeats):
         for tree in trees:
             runs[tree].append(measured(tree, "--worker", only))
     best = {tree: {case: min(run[case] for run in runs[tree]) for case in runs[tree][0]} for tree in trees}
     for case in (*best[trees[0]], "sum"):
         times = [sum(best[tree].values()) if case == "sum" else best[tree][case] for tree in trees]
-        print(f"{case:28}", *(f"{seconds:8.3f}" for seconds in times), f"{times[-1] / times[0]:6.2f}")
+        print(f"{case:64}", *(f"{seconds:8.3f}" for seconds in times), f"{times[-1] / times[0]:6.2f}")
 
 
 def breakdown(tree: Path, repeats: int, only: str) -> None:
@@ -169,11 +177,14 @@ def main() -> None:
     parser.add_argument("--programs", action="store_true", help="no code, only the program")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--stage-worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--together", action="store_true", help="the first calls of three quantities in one process")
     given = parser.parse_args()
     if given.avx2:
         os.environ["FIRST_CALL_AVX2"] = "1"
     if given.programs:
         os.environ["FIRST_CALL_PROGRAMS"] = "1"
+    if given.together:
+        os.environ["FIRST_CALL_TOGETHER"] = "1"
     if given.worker or given.stage_worker:
         work(first_call if given.worker else stages, given.only)
     elif given.stages:
