@@ -29,7 +29,7 @@ def import_everything() -> None:
     import armdyn
 
     for module in pkgutil.walk_packages(armdyn.__path__, "armdyn."):
-        script = module.name.endswith(("__main__", "mjcf_compile"))
+        script = module.name.endswith(("__main__", "mjcf_compile")) or "_pyinstaller" in module.name
         if not script and not any(name in module.name for name in OPTIONAL):
             importlib.import_module(module.name)
 

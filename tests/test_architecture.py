@@ -64,18 +64,12 @@ def test_a_walk_passes_its_stations_in_order(name):
     assert [file for file in files if file in stations] == stations
 
 
-# Names that still stand for two things, each with its places. The list may only become shorter.
-SHARED_NAMES = {
-    "Columns": 2, "Finding": 2, "Fit": 2, "Problem": 2, "Record": 2, "View": 2,
-}  # fmt: skip
-
-
 def test_a_class_name_stands_for_one_thing():
     places: dict[str, list[str]] = {}
     for path in PACKAGE.rglob("*.py"):
         for name in re.findall(r"^ *class (\w+)", path.read_text(), re.MULTILINE):
             places.setdefault(name, []).append(path.relative_to(PACKAGE).as_posix())
-    several = {name: found for name, found in places.items() if len(found) != SHARED_NAMES.get(name, 1)}
+    several = {name: found for name, found in places.items() if len(found) > 1}
     assert not several, "two things of one name: rename one of them"
 
 

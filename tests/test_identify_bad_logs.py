@@ -14,7 +14,7 @@ from armdyn.errors import InputError
 from armdyn.identification.cleaning import held, jumps, repeated, unwrapped
 from armdyn.identification.fit import one_sided
 from armdyn.identification.model import Model, rows
-from armdyn.identification.preflight import Reading, View, preflight
+from armdyn.identification.preflight import LogView, Reading, preflight
 from armdyn.identification.processing import choose_processing, folded, motions, sampling_doubts
 from armdyn.identification.threads import one_thread
 from noisy_logs import RATE, recorded
@@ -182,7 +182,7 @@ class TestPreflight:
 
     def test_weight_by_differences_is_the_gravity_load(self, arm):
         q = np.random.default_rng(0).normal(size=(20, 6))
-        view = View(arm, q, 0 * q, 0 * q, q, 0.01, np.array([0.0, 0.0, -9.81]))
+        view = LogView(arm, q, 0 * q, 0 * q, q, 0.01, np.array([0.0, 0.0, -9.81]))
         load = np.asarray(arm.gravity_load(q))
         np.testing.assert_allclose(view.weight @ [0, 0, -9.81], load, atol=1e-6)
         np.testing.assert_allclose(view.own, load, atol=1e-9)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import armdyn
 from armdyn.cli import app
 from armdyn.errors import InputError
-from armdyn.identification.servo_model import FIELDS, Columns, ServoModel, Shots, Values, sensitivities
+from armdyn.identification.servo_model import FIELDS, SensitivityColumns, ServoModel, Shots, Values, sensitivities
 from servo_logs import COUNT, commands, record, with_servos
 
 PLANAR = armdyn.load("planar3")
@@ -48,7 +48,7 @@ def test_sensitivities_are_derivatives():
     assert 0.005 < (run.slide == 0).mean() < 0.5
     assert 0.02 < (run.saturated != 0).mean() < 0.8
     pairs = [(name, i) for name in FIELDS for i in range(n)]
-    columns = Columns(
+    columns = SensitivityColumns(
         tuple(name for name, _ in pairs), np.array([i for _, i in pairs]), np.eye(len(pairs)), np.eye(len(inertial))
     )
     found = []

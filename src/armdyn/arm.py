@@ -21,7 +21,7 @@ from armdyn.algebra.frozen import cached_property, fingerprint
 from armdyn.chain import Chain, Link, Placement
 from armdyn.chain.canonical import SNAP, SnapReport, compare, load_changes, snapped, snapped_placement
 from armdyn.chain.chain import no_tool, tip_names
-from armdyn.chain.checks import Finding, check
+from armdyn.chain.checks import Implausibility, check
 from armdyn.errors import InputError, called_elsewhere, checked_keywords, choose
 from armdyn.files import arrays, toml
 from armdyn.files.description import HOLLOW, Description, Frame, tool_of, with_tool
@@ -612,9 +612,9 @@ class Arm(KernelAttributes, JointArrays):
 
         return mjcf_out.write(path, replace(self.description, chain=self.chain))
 
-    def check(self) -> list[Finding]:
+    def check(self) -> list[Implausibility]:
         """What is physically implausible about this arm, link by link; an empty list if nothing is."""
-        hollow = [Finding("arm", "weightless tip", note) for note in self.notes if note.startswith(HOLLOW)]
+        hollow = [Implausibility("arm", "weightless tip", note) for note in self.notes if note.startswith(HOLLOW)]
         return [*check(self.chain, self.snapped), *hollow]
 
     def update_urdf(

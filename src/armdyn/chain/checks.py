@@ -23,7 +23,7 @@ WRONG = ("no inertia", "negative mass")  # what no robot has: a moving body with
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Implausibility:
     """Something implausible: the link or joint, the kind of problem, and its description."""
 
     where: str
@@ -39,23 +39,25 @@ class Finding:
         return f"{self.where}: {self.text}"
 
 
-def check(chain: Chain, snapped: SnapReport = SnapReport()) -> list[Finding]:
+def check(chain: Chain, snapped: SnapReport = SnapReport()) -> list[Implausibility]:
     """Everything implausible about the chain, link by link and joint by joint; an empty list if nothing is."""
-    found: list[Finding] = []
+    found: list[Implausibility] = []
     reach = _reach(chain)
     for i, (joint, link) in enumerate(zip(chain.joints, chain.links, strict=True), 1):
         here = f"link {i} ({joint.name})" if joint.name else f"link {i}"
-        found += [Finding(here, what, text) for what, text in _of_link(link, reach)]
+        found += [Implausibility(here, what, text) for what, text in _of_link(link, reach)]
     if placeholder := _placeholder(chain):
-        found.append(Finding("arm", "placeholder", placeholder))
+        found.append(Implausibility("arm", "placeholder", placeholder))
     for i, (joint, parent) in enumerate(zip(chain.joints, chain.parents, strict=True), 1):
         before = chain.joints[parent] if parent >= 0 and not chain.joints[parent].free else None
-        found += [Finding(f"joint {joint.name or i}", what, text) for what, text in _of_joint(joint, before)]
+        found += [Implausibility(f"joint {joint.name or i}", what, text) for what, text in _of_joint(joint, before)]
     for k in contradicted(chain):
         joint, leader = chain.joints[k], chain.joints[chain.leader(chain.joints[k])[0]]
         text = f"its limits do not overlap the range of {leader.name or 'the joint'} that it mimics; they are ignored"
-        found.append(Finding(f"joint {joint.name or k + 1}", "limits", text))
-    return found + [Finding(s.where, "few digits", _few_digits(s.what, s.given, s.taken)) for s in snapped.doubtful]
+        found.append(Implausibility(f"joint {joint.name or k + 1}", "limits", text))
+    return found + [
+        Implausibility(s.where, "few digits", _few_digits(s.what, s.given, s.taken)) for s in snapped.doubtful
+    ]
 
 
 def _of_link(link: Link, reach: float) -> Iterator[tuple[str, str]]:

@@ -140,7 +140,7 @@ def _shortened(program: Program, rounds: int) -> Program:
 
 def _searched(program: Program, expand_up_to: int = 0) -> Program:
     parts = to_polynomials(program, expand_up_to)
-    _Search(parts).run()
+    _FactorSearch(parts).run()
     rescale(parts)
     return from_polynomials(parts, program)
 
@@ -149,7 +149,7 @@ def _cost(program: Program) -> tuple[int, int]:
     return program.operations.total, program.operations.mul
 
 
-class _Search:
+class _FactorSearch:
     """The sums of a program with an index of their common factors, products and terms."""
 
     def __init__(self, parts: Polynomials) -> None:

@@ -61,7 +61,7 @@ class Finding:
 def preflight(arm: Arm, parts: list[Motion]) -> list[Finding]:
     """Successive interpretations under which the log fits the arm far better than as it is."""
     found: list[Finding] = []
-    view = View.of(arm, parts)
+    view = LogView.of(arm, parts)
     now = view.total
     for _ in range(ROUNDS):
         tried = [(tried_view.total, r) for r in readings(view) if _better(view, tried_view := view.read(r), r)]
@@ -75,14 +75,14 @@ def preflight(arm: Arm, parts: list[Motion]) -> list[Finding]:
     return found
 
 
-def _better(view: View, after: View, reading: Reading) -> bool:
+def _better(view: LogView, after: LogView, reading: Reading) -> bool:
     """Whether an interpretation is better by enough to be proposed, over all joints or those it concerns."""
     own = list(reading.joints) or list(range(len(view.errors)))
     before, now = (float(np.sqrt(np.mean(v.errors[own] ** 2))) for v in (view, after))
     return now <= MAX_ERROR and now * reading.penalty <= reading.needed * before and after.total < view.total
 
 
-def _delayed(view: View) -> list[Finding]:
+def _delayed(view: LogView) -> list[Finding]:
     """A delay detected by a fit of the whole model, where the given arm is too inaccurate to detect it."""
     n = view.tau.shape[1]
     every = list(delays(view, n))
@@ -95,7 +95,7 @@ def _delayed(view: View) -> list[Finding]:
     return _one_delayed(view, sorted({round(reading.late / view.period) for reading in every}))
 
 
-def _one_delayed(view: View, steps: list[int]) -> list[Finding]:
+def _one_delayed(view: LogView, steps: list[int]) -> list[Finding]:
     """The single joint whose torque is delayed: the regressor stays the same, only that torque is shifted."""
     most, (rows, n) = max(abs(step) for step in steps), view.tau.shape
     inner = np.arange(most, rows - most, max(1, (rows - 2 * most) // FIT_SAMPLES))
@@ -119,7 +119,7 @@ def _one_delayed(view: View, steps: list[int]) -> list[Finding]:
     return [min(found, key=lambda pair: pair[0])[1]] if found else []
 
 
-def _fit_columns(view: View, chosen: Array | slice) -> tuple[Array, Array]:
+def _fit_columns(view: LogView, chosen: Array | slice) -> tuple[Array, Array]:
     """Regressor of rigid body, rotors, friction and offsets (rows n, p), scaled by the torque norms (n,)."""
     q, qd, qdd, tau = (x[chosen] for x in (view.q, view.qd, view.qdd, view.tau))
     size = np.linalg.norm(tau, axis=0)
@@ -132,7 +132,7 @@ def _fit_columns(view: View, chosen: Array | slice) -> tuple[Array, Array]:
     return A.reshape(rows * n, -1), size
 
 
-def _fitted_error(view: View) -> float:
+def _fitted_error(view: LogView) -> float:
     """Relative residual of a least-squares fit of rigid body, rotors, friction and offsets, joints weighted equally."""
     chosen = slice(None, None, max(1, len(view.q) // FIT_SAMPLES))
     A, size = _fit_columns(view, chosen)
@@ -209,7 +209,7 @@ def aligned(rows: int, shift: int) -> tuple[slice, slice]:
     return (slice(0, kept), slice(shift, None)) if shift >= 0 else (slice(-shift, None), slice(0, kept))
 
 
-class View:
+class LogView:
     """A subset of the samples of a log: states, measured torques, and torques predicted by the arm."""
 
     def __init__(
@@ -222,21 +222,21 @@ class View:
             self.own = self.own + self.weight @ (gravity - np.array(arm.gravity, dtype=float))
 
     @classmethod
-    def of(cls, arm: Arm, parts: list[Motion]) -> View:
+    def of(cls, arm: Arm, parts: list[Motion]) -> LogView:
         """The longest piece of a log, decimated."""
         part = max(parts, key=lambda p: len(p.t))
         step = max(1, len(part.t) // SAMPLES)
         q, qd, qdd, tau = (np.ascontiguousarray(x[::step]) for x in (part.q, part.qd, part.qdd, part.tau))
         return cls(arm, q, qd, qdd, tau, part.period * step)
 
-    def read(self, how: Reading) -> View:
+    def read(self, how: Reading) -> LogView:
         """The same samples under another interpretation."""
         shift = round(how.late / self.period)
         own, _ = aligned(len(self.q), shift)
         q, qd, qdd = how.positions(self.q)[own], how.states(self.qd)[own], how.states(self.qdd)[own]
         gravity = self.gravity if how.gravity is None else np.array(how.gravity)
         same = np.array_equal(gravity, np.array(self.arm.gravity, dtype=float))
-        return View(self.arm, q, qd, qdd, how.torques(self.tau, shift), self.period, None if same else gravity)
+        return LogView(self.arm, q, qd, qdd, how.torques(self.tau, shift), self.period, None if same else gravity)
 
     @cached_property
     def weight(self) -> Array:
@@ -312,7 +312,7 @@ GEARS = (20.0, 500.0)  # ratios of the gears of arms
 UNITS = {1e3: "N mm", 100.0: "N cm", 9.80665: "kgf m", 1e-3: "kN m"}
 
 
-def readings(view: View) -> Iterator[Reading]:
+def readings(view: LogView) -> Iterator[Reading]:
     """All interpretations of a log to be tried."""
     n = view.tau.shape[1]
     yield from _columns(view, n)
@@ -344,7 +344,7 @@ def readings(view: View) -> Iterator[Reading]:
         yield Reading.of(n, f"the position of joint {j + 1} has the opposite sign", f"Negate q{j + 1}", factor=signs)
 
 
-def _columns(view: View, n: int) -> Iterator[Reading]:
+def _columns(view: LogView, n: int) -> Iterator[Reading]:
     """The measured torques with the signs and the order that fit best."""
     required("scipy")
     from scipy.optimize import linear_sum_assignment
@@ -366,7 +366,7 @@ def _columns(view: View, n: int) -> Iterator[Reading]:
         yield Reading.of(n, f"the torques are in another order ({said})", "Reorder the torques", **change)
 
 
-def _units(view: View, n: int) -> Iterator[Reading]:
+def _units(view: LogView, n: int) -> Iterator[Reading]:
     """A common factor between measured and predicted torques."""
     size = float((view.own * view.own).sum())
     factor = float((view.own * view.tau).sum()) / size if size else 1.0
@@ -390,7 +390,7 @@ def _undone(factor: float) -> str:
     return f"Divide them by {factor:.4g}" if factor > 1 else f"Multiply them by {1 / factor:.4g}"
 
 
-def _scales(view: View, n: int) -> Iterator[Reading]:
+def _scales(view: LogView, n: int) -> Iterator[Reading]:
     """An individual scale per joint: one column in another unit, or motor torques."""
     factors = np.array([view.scale(j) for j in range(n)])
     off = np.flatnonzero((factors > 0) & ~((factors > 0.2) & (factors < 5)))
@@ -418,7 +418,7 @@ def _scales(view: View, n: int) -> Iterator[Reading]:
     yield Reading.of(n, words, remedy, torque_factor=1 / factors, needed=SLIGHTLY, penalty=REORDERED)
 
 
-def _gravities(view: View, n: int) -> Iterator[Reading]:
+def _gravities(view: LogView, n: int) -> Iterator[Reading]:
     """Torques without the gravity load, and arms mounted in another orientation."""
     size = float(np.linalg.norm(view.gravity))
     if size == 0 or view.total < DOUBTFUL:
@@ -451,7 +451,7 @@ def _zeros(n: int) -> Iterator[Reading]:
             yield Reading.of(n, words, f"Add {angle} degrees to q{j + 1} (zero=...)", zero=zero, penalty=REORDERED)
 
 
-def delays(view: View, n: int) -> Iterator[Reading]:
+def delays(view: LogView, n: int) -> Iterator[Reading]:
     """Torques that are delayed or early with respect to the states."""
     most = max(1, round(0.2 / view.period))
     for step in sorted({s * round(k) for k in np.geomspace(1, most, 12) for s in (-1, 1)}):
@@ -463,7 +463,7 @@ def delays(view: View, n: int) -> Iterator[Reading]:
             )
 
 
-def late_joint(view: View, n: int, joint: int, step: int) -> Reading:
+def late_joint(view: LogView, n: int, joint: int, step: int) -> Reading:
     """The torque of one joint, late by `step` samples (early if negative)."""
     seconds = step * view.period
     late = f"{1e3 * abs(seconds):.0f} ms {'late' if step > 0 else 'early'}"

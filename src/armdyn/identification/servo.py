@@ -19,10 +19,10 @@ from armdyn.identification.servo_fit import (
     LONG,
     LONGEST_STEP,
     SHORT,
-    Fit,
     Free,
-    Problem,
-    Record,
+    Recording,
+    ServoFit,
+    ServoProblem,
     autocorrelation,
     best_of,
     cut,
@@ -122,13 +122,13 @@ class _Stages:
     hold: float
     say: _Progress
 
-    def problem(self, shots: Shots, rest: Values, weight: Array | None = None) -> Problem:
+    def problem(self, shots: Shots, rest: Values, weight: Array | None = None) -> ServoProblem:
         """Gains, delays, motors, viscous and Coulomb friction, and what limits there are, are free."""
         pairs = [(f, i) for f in LIMITED for i in range(self.model.n) if f != "limit" or np.isfinite(rest.limit[i])]
         free = _free_of(self.model, self.data, rest, self.guess, pairs, self.directions)
-        return Problem(self.model, shots, free, rest, 12 / self.data.resolution**2 if weight is None else weight)
+        return ServoProblem(self.model, shots, free, rest, 12 / self.data.resolution**2 if weight is None else weight)
 
-    def rough(self, given: Sequence[Values]) -> Fit:
+    def rough(self, given: Sequence[Values]) -> ServoFit:
         """Short shots from the best first guess of each joint: with a torque limit, without, or what the file has."""
         shots, q, v = cut(self.data.records, self.data.period, SHORT, self.data.steps, self.hold)
         tries = []
@@ -139,7 +139,7 @@ class _Stages:
         problem = self.problem(shots, rest)
         return problem.solved(problem.free.at(rest), q, v, MOST_STEPS[0], self.say.within("short shots"), 1e-2)
 
-    def known_friction(self, fit: Fit) -> tuple[Problem, Fit]:
+    def known_friction(self, fit: ServoFit) -> tuple[ServoProblem, ServoFit]:
         """Long shots; joints that these do not explain start again from torque limits that act rarely.
 
         A gradient does not find those. Each start gets a few steps, and each joint keeps its best one.
@@ -164,7 +164,9 @@ class _Stages:
             fit = problem.solved(x, fit.q, fit.v, MOST_STEPS[1], self.say.within("long shots"))
         return replace(problem, weight=_weight(fit, problem, self.data)), fit
 
-    def further_friction(self, problem: Problem, fit: Fit, friction: str, lag: bool) -> tuple[Problem, Fit]:
+    def further_friction(
+        self, problem: ServoProblem, fit: ServoFit, friction: str, lag: bool
+    ) -> tuple[ServoProblem, ServoFit]:
         """All terms that are asked for; "auto" fits again without those that are not significant.
 
         Saturation may last less than a step: where there is any, steps are half as long.
@@ -210,7 +212,7 @@ class _Progress:
 class _Data:
     """The records of all logs, their common period, and the resolution of the positions."""
 
-    records: list[Record]
+    records: list[Recording]
     period: float
     resolution: Array
     steps: int
@@ -240,7 +242,7 @@ class _Data:
         records, longest = [], 4 * LATEST
         for one, load in zip(logs, held, strict=True):
             added = added_by(model, arm, load)
-            records += [Record(q, c, added) for q, c in commanded(one) if len(q) * period > longest]
+            records += [Recording(q, c, added) for q, c in commanded(one) if len(q) * period > longest]
         if not records:
             raise InputError(f"no piece of the log is longer than {longest:.2g} s")
         resolution = np.maximum(np.min([_resolution(r.q) for r in records], axis=0), 1e-7)
@@ -314,7 +316,7 @@ def _directions(model: ServoModel, arm: Arm, prior: float) -> Array:
     return np.asarray(vectors[:, kept] * np.sqrt(sizes[kept]))
 
 
-def _saturates(fit: Fit) -> Array:
+def _saturates(fit: ServoFit) -> Array:
     assert fit.run is not None
     return np.asarray((fit.run.saturated != 0).mean((0, 1)) > 1e-3)
 
@@ -361,7 +363,7 @@ def _without(values: Values, pairs: Sequence[tuple[str, int]]) -> Values:
     return Values(joints, values.inertial)
 
 
-def _weight(fit: Fit, problem: Problem, data: _Data) -> Array:
+def _weight(fit: ServoFit, problem: ServoProblem, data: _Data) -> Array:
     """1 over the variance of each joint's positions, as residuals that repeat each other count."""
     weights = problem.shots.weights
     states = 2 * fit.q.shape[0]
@@ -370,7 +372,7 @@ def _weight(fit: Fit, problem: Problem, data: _Data) -> Array:
     return np.asarray(1 / (variance * autocorrelation(fit.residuals, weights)))
 
 
-def _significant(problem: Problem, fit: Fit, chosen: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
+def _significant(problem: ServoProblem, fit: ServoFit, chosen: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
     _, matrix = problem.known(fit)
     deviations = np.sqrt(np.diag(np.linalg.inv(matrix)))
     free, found = problem.free, set()
@@ -382,7 +384,7 @@ def _significant(problem: Problem, fit: Fit, chosen: Sequence[tuple[str, int]]) 
     return found
 
 
-def _estimate(arm: Arm, data: _Data, problem: Problem, fit: Fit) -> ServoEstimate:
+def _estimate(arm: Arm, data: _Data, problem: ServoProblem, fit: ServoFit) -> ServoEstimate:
     told, matrix = problem.known(fit)
     free, model = problem.free, problem.model
     values, covariance, prior = in_units(free, fit, np.asarray(np.linalg.inv(matrix), dtype=np.float64))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.errors import ComputationError, required
-from armdyn.identification.servo_model import Columns, Run, ServoModel, Shots, Values, sensitivities
+from armdyn.identification.servo_model import Run, SensitivityColumns, ServoModel, Shots, Values, sensitivities
 
 Array = NDArray[np.float64]
 LONGEST_STEP = 2.5e-3  # s, of the integration: 0.01 mrad off on motions of one rad at 3 Hz of bandwidth
@@ -34,7 +34,7 @@ CUTS = (1.0, 0.85, 0.7, 0.55, 0.4, 0.28, 0.2, 0.14)  # of the largest force aske
 
 
 @dataclass(frozen=True)
-class Record:
+class Recording:
     """A uniformly sampled part of a log: positions and commands (samples, n), and what its load adds (p,)."""
 
     q: Array
@@ -54,7 +54,7 @@ def smooth(q: Array, period: float) -> tuple[Array, Array, Array]:
 
 
 def cut(
-    records: Sequence[Record], period: float, seconds: float, steps: int, hold: float = 0.0
+    records: Sequence[Recording], period: float, seconds: float, steps: int, hold: float = 0.0
 ) -> tuple[Shots, Array, Array]:
     """The shots of logs with states (lanes, n) to start from; the last of each log overlaps the one before."""
     lead = int(np.ceil(LATEST / period)) + 1
@@ -141,9 +141,9 @@ class Free:
             found[follow, k] = numbers[follow]
         return found
 
-    def columns(self, values: Values) -> Columns:
+    def columns(self, values: Values) -> SensitivityColumns:
         """The slopes that are needed at these values."""
-        return Columns(self.fields, self.joints, self.slopes(values), self.directions)
+        return SensitivityColumns(self.fields, self.joints, self.slopes(values), self.directions)
 
 
 @dataclass
@@ -169,7 +169,7 @@ class Sums:
 
 
 @dataclass
-class Fit:
+class ServoFit:
     """A fit: parameters, states of the shots, residuals (samples, lanes, n), and the information on the parameters."""
 
     values: Values
@@ -187,7 +187,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Problem:
+class ServoProblem:
     """Shots, what is free, what is not, and the weight of a position of each joint (1/variance)."""
 
     model: ServoModel
@@ -196,7 +196,7 @@ class Problem:
     rest: Values
     weight: Array
 
-    def simulated(self, x: Array, q: Array, v: Array) -> Fit:
+    def simulated(self, x: Array, q: Array, v: Array) -> ServoFit:
         """The shots at these parameters and states, and their cost with that of the priors."""
         values = self.free.values(x, self.rest)
         run = self.model.run(values, self.shots, q, v)
@@ -204,9 +204,9 @@ class Problem:
         with np.errstate(over="ignore"):  # shots that run away cost infinitely much
             fitted = float((residuals**2 * self.weight).sum()) if run.finite else np.inf
         cost = fitted + float((((x - self.free.prior) / self.free.deviation) ** 2).sum())
-        return Fit(values, x, q, v, residuals, cost, run=run)
+        return ServoFit(values, x, q, v, residuals, cost, run=run)
 
-    def sums(self, at: Fit) -> Sums:
+    def sums(self, at: ServoFit) -> Sums:
         """The normal equations about a fit, without the priors."""
         n, columns = self.model.n, self.free.columns(at.values)
         lanes, states, size = at.q.shape[0], 2 * n, 2 * n + len(columns)
@@ -226,7 +226,7 @@ class Problem:
         return Sums(total[:, inner, inner], total[:, inner, outer], total[:, outer, outer].sum(0),
                     right[:, inner], right[:, outer].sum(0))  # fmt: skip
 
-    def solved(self, x: Array, q: Array, v: Array, most: int, say: Say, rough: float = 1e-4) -> Fit:
+    def solved(self, x: Array, q: Array, v: Array, most: int, say: Say, rough: float = 1e-4) -> ServoFit:
         """Levenberg-Marquardt from these parameters and states; a gain below `rough` of the cost ends it."""
         free, damping = self.free, FIRST_DAMPING
         best = self.simulated(x, q, v)
@@ -258,7 +258,7 @@ class Problem:
                 break
         return best
 
-    def known(self, at: Fit) -> tuple[Array, Array]:
+    def known(self, at: ServoFit) -> tuple[Array, Array]:
         """What the log alone says on the parameters at a fit, and that with the priors."""
         matrix = self.sums(at).reduced(0.0)[0]
         return matrix, matrix + np.diag(1 / self.free.deviation**2)
@@ -300,7 +300,7 @@ def autocorrelation(residuals: Array, weights: Array) -> Array:
     return factor
 
 
-def first_guess(model: ServoModel, records: Sequence[Record], period: float, start: Values) -> Values:
+def first_guess(model: ServoModel, records: Sequence[Recording], period: float, start: Values) -> Values:
     """Servo gains, delays, friction and torque limits by least squares on the equation of motion.
 
     It is taken along smoothed positions, with the load of the prior, needs no guess, and is good enough for short
@@ -380,7 +380,7 @@ def unlimited(values: Values) -> Values:
     return Values(values.joints | {"limit": np.full_like(values.limit, np.inf)}, values.inertial)
 
 
-def with_limits(problem: Problem, fit: Fit, wanted: NDArray[np.bool_]) -> Iterator[Values]:
+def with_limits(problem: ServoProblem, fit: ServoFit, wanted: NDArray[np.bool_]) -> Iterator[Values]:
     """Other values of the wanted joints: each with the torque limit that explains its positions best.
 
     Limits are tried below what a joint asks for without one, for several shares of the damping that the servo makes:
@@ -404,7 +404,7 @@ def with_limits(problem: Problem, fit: Fit, wanted: NDArray[np.bool_]) -> Iterat
         yield Values(free.joints | {"limit": limit}, values.inertial)
 
 
-def best_of(tries: Sequence[Fit], factors: Array) -> Values:
+def best_of(tries: Sequence[ServoFit], factors: Array) -> Values:
     """The values of each joint in that of several fits that explains its positions best; `factors` of squared errors.
 
     Inertial parameters are those of the first.

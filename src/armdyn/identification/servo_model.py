@@ -288,7 +288,7 @@ class _Step:
 
 
 @dataclass(frozen=True)
-class Columns:
+class SensitivityColumns:
     """The parameters of joints by field and joint, and directions of inertial parameters.
 
     `slopes` (parameters, coordinates) are those of the joints' parameters in what is free.
@@ -304,7 +304,12 @@ class Columns:
 
 
 def sensitivities(
-    model: ServoModel, values: Values, shots: Shots, run: Run, columns: Columns, see: Callable[[int, Array], None]
+    model: ServoModel,
+    values: Values,
+    shots: Shots,
+    run: Run,
+    columns: SensitivityColumns,
+    see: Callable[[int, Array], None],
 ) -> None:
     """Call `see(sample, S)` with S (lanes, n, 2n + columns): the slopes of q in initial q and v and the parameters."""
     n, h, lanes = model.n, shots.h, run.q.shape[1]
@@ -339,7 +344,7 @@ def sensitivities(
 
 
 def _slopes(
-    model: ServoModel, values: Values, shots: Shots, run: Run, columns: Columns, part: slice, lagged: bool
+    model: ServoModel, values: Values, shots: Shots, run: Run, columns: SensitivityColumns, part: slice, lagged: bool
 ) -> tuple[Array, Array]:
     """∂v⁺/∂(q, v, w) (steps, lanes, n, 3n) and ∂v⁺/∂parameters (steps, lanes, n, columns) by implicit functions."""
     x, h = values, shots.h

@@ -15,7 +15,7 @@ from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.identification.log import Log, PathName, as_log
-from armdyn.identification.servo_fit import SMOOTHING, Fit, Free, Problem, Record, cut
+from armdyn.identification.servo_fit import SMOOTHING, Free, Recording, ServoFit, ServoProblem, cut
 from armdyn.identification.servo_model import ServoModel, Values
 from armdyn.results import Result, ResultTable
 
@@ -79,8 +79,8 @@ class ServoEstimate(Result):
     trusted: bool
     rank: int
     model: ServoModel
-    fit: Fit
-    problem: Problem
+    fit: ServoFit
+    problem: ServoProblem
     covariance: Array
 
     @property
@@ -210,13 +210,13 @@ class ServoEstimate(Result):
         found = []
         steps = max(1, int(np.ceil(log.period / self.problem.shots.h - 1e-9)))
         for q, command in commanded(log):
-            record = Record(q, command, added)
+            record = Recording(q, command, added)
             shots, _, _ = cut([record], log.period, len(q) * log.period, steps, self.problem.shots.hold)
             run = self.model.run(self.fit.values, shots, *self._first_state(record, log.period, steps))
             found.append(run.q[::steps, 0])
         return np.concatenate(found)
 
-    def _first_state(self, record: Record, period: float, steps: int) -> tuple[Array, Array]:
+    def _first_state(self, record: Recording, period: float, steps: int) -> tuple[Array, Array]:
         """Position and velocity (1, n) from which the simulation follows the first tenth of a second best.
 
         A cubic through these positions is worse: where a log begins at rest, its velocity is off by a multiple of the
@@ -225,7 +225,7 @@ class ServoEstimate(Result):
         rows = slice(0, max(round(SMOOTHING / period), 5) + 1)
         part = replace(record, q=record.q[rows], command=record.command[rows])
         shots, q, v = cut([part], period, len(part.q) * period, steps, self.problem.shots.hold)
-        start = Problem(self.model, shots, Free.nothing(self.fit.values), self.fit.values, self.problem.weight)
+        start = ServoProblem(self.model, shots, Free.nothing(self.fit.values), self.fit.values, self.problem.weight)
         fit = start.solved(np.zeros(0), q, v, FIRST_STEPS, lambda text: None)
         return fit.q, fit.v
 
@@ -287,7 +287,7 @@ def added_by(model: ServoModel, arm: Arm, load: Any) -> Array:
     return np.asarray(own @ (held.natural_parameters() - model.arm.natural_parameters()))
 
 
-def in_units(free: Free, fit: Fit, covariance: Array) -> tuple[Array, Array, Array]:
+def in_units(free: Free, fit: ServoFit, covariance: Array) -> tuple[Array, Array, Array]:
     """Values, covariance and prior deviations of all free parameters, the inertial ones last."""
     slopes = free.slopes(fit.values)
     values = np.array([fit.values.joints[name][i] for name, i in zip(free.fields, free.joints, strict=True)])
