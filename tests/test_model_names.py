@@ -219,6 +219,15 @@ def test_generated_code_has_the_links_frames_too(tmp_path):
     assert [path.name for path in arm.emit_c(tmp_path, ["link_poses"])]
 
 
+def test_configurations_by_name_say_what_they_expect():
+    arm = armdyn.load("puma560")
+    with pytest.raises(InputError, match=r"q expects positions by joint, .* got ndarray; by_name\(q\) gives"):
+        arm.q(np.zeros(6))
+    first, second, *_ = arm.joint_names
+    with pytest.raises(InputError, match=r"broadcast to one batch, got \w+ \(2,\), \w+ \(3,\)"):
+        arm.q({first: [0.1, 0.2], second: [0.1, 0.2, 0.3]})
+
+
 # Link, and its frame in the one before at q = 0 (xyz, rpy), as in the files that the two arms were taken from.
 QUARTER, HALF = np.pi / 2, np.pi
 LINKS = {

@@ -150,3 +150,23 @@ def test_files_that_cannot_be_read(text: str, tmp_path):
         armdyn.load(saved(tmp_path, text))
     assert isinstance(error.value, FileError)
     assert BAD[text] in str(error.value)
+
+
+def test_zero_efforts_are_unknown_as_in_a_urdf(tmp_path):
+    """As exporters from URDF write them; beside a speed limit, a joint without a motor."""
+    inertia = "<inertia><ixx>0.1</ixx><iyy>0.1</iyy><izz>0.1</izz></inertia>"
+    links = [f'<link name="{name}"><inertial><mass>2</mass>{inertia}</inertial></link>' for name in "abc"]
+    joint = (
+        '<joint name="{0}" type="revolute"><parent>{1}</parent><child>{2}</child><axis><xyz>0 1 0</xyz>'
+        "<limit><lower>-1</lower><upper>1</upper><effort>0</effort>{3}</limit></axis></joint>"
+    )
+    fixed = '<joint name="f" type="fixed"><parent>world</parent><child>a</child></joint>'
+    moving = joint.format("j", "a", "b", ""), joint.format("k", "b", "c", "<velocity>2</velocity>")
+    path = tmp_path / "m.sdf"
+    path.write_text(f"<sdf version='1.9'><model name='m'>{''.join([*links, *moving, fixed])}</model></sdf>")
+    arm = armdyn.load(path)
+    assert arm.effort_limits.tolist() == [np.inf, 0]
+    assert arm.notes == (
+        'm.sdf: effort="0" without a speed limit counts as unknown: j',
+        'm.sdf: effort="0" beside a speed limit: these joints have no torque: k',
+    )

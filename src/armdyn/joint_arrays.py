@@ -51,6 +51,11 @@ class JointArrays:
 
         Positions may be arrays that broadcast: a batch of configurations. ``base`` is the pose (7,) of a floating base.
         """
+        if values is not None and not isinstance(values, Mapping):
+            raise InputError(
+                f"q expects positions by joint, as in q({self.joint_names[0]}=0.3) or a mapping, got "
+                f"{type(values).__name__}; by_name(q) gives the positions of an array by joint"
+            )
         given = {**(values or {}), **named}
         names = (*(("base",) if self.floating else ()), *self.joint_names)
         for name in given:
@@ -60,7 +65,11 @@ class JointArrays:
             raise InputError(f"base must be a pose of the shape (..., 7), x y z and a quaternion; got {base.shape}")
         arrays_by_name = {name: real_array(x, name) for name, x in given.items()}
         bases = [] if base is None else [base.shape[:-1]]
-        batch = np.broadcast_shapes(*(x.shape for x in arrays_by_name.values()), *bases)
+        try:
+            batch = np.broadcast_shapes(*(x.shape for x in arrays_by_name.values()), *bases)
+        except ValueError:
+            shapes = ", ".join(f"{name} {x.shape}" for name, x in arrays_by_name.items())
+            raise InputError(f"expected positions that broadcast to one batch, got {shapes}") from None
         found = np.array(np.broadcast_to(self.rest, (*batch, self.chain.nq)))
         if base is not None:
             found[..., :7] = base

@@ -32,6 +32,7 @@ from armdyn.files.urdf_tree import (
     as_chain,
     chain_note,
     connected,
+    note_limits,
 )
 
 _KINDS = ("revolute", "continuous", "prismatic", "fixed", "ball")
@@ -89,6 +90,7 @@ class _SdfModel:
         for name, element in self.joints.items():
             for item in self._joint(name, element, links):
                 joints[item.name] = item
+        self.notes += note_limits(self.label, joints)
         if any(joint.parent == "world" for joint in joints.values()):
             links = {"world": RawLink("world"), **links}
         elif (self.model.findtext("static") or "").strip() not in ("true", "1"):

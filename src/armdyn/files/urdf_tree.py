@@ -166,7 +166,8 @@ def read_tree(
         notes.add(f"{label}: of friction that <dynamics> gives twice, URDF's own is used: {values}")
     _note_loops(label, robot, notes)
     joints = _with_rotors(label, robot, joints, notes)
-    _note_limits(label, joints, notes)
+    for line in note_limits(label, joints):
+        notes.add(line)
     if "world" not in links and any(joint.parent == "world" for joint in joints.values()):
         links["world"] = RawLink("world")
         notes.add(f"{label}: the link 'world', which the file does not define, is the ground")
@@ -351,8 +352,8 @@ def _with_rotors(label: str, robot: XmlElement, joints: dict[str, RawJoint], not
     return joints
 
 
-def _note_limits(label: str, joints: dict[str, RawJoint], notes: Notes) -> None:
-    """Zero efforts, which exporters write for unknown ones, count as missing unless there is a speed limit."""
+def note_limits(label: str, joints: dict[str, RawJoint]) -> list[str]:
+    """Zero efforts, which exporters write for unknown ones, count as missing unless there is a speed limit: notes."""
     unknown, idle = [], []
     for name, joint in joints.items():
         if not joint.moving or joint.limit.get("effort") != 0:
@@ -363,10 +364,11 @@ def _note_limits(label: str, joints: dict[str, RawJoint], notes: Notes) -> None:
         kept = {key: value for key, value in joint.limit.items() if key not in ("effort", "velocity")}
         joints[name] = replace(joint, limit=kept)
         unknown.append(name)
-    if unknown:
-        notes.add(f'{label}: effort="0" without a speed limit counts as unknown: {", ".join(unknown)}')
-    if idle:
-        notes.add(f'{label}: effort="0" beside a speed limit: these joints have no torque: {", ".join(idle)}')
+    words = {
+        'effort="0" without a speed limit counts as unknown': unknown,
+        'effort="0" beside a speed limit: these joints have no torque': idle,
+    }
+    return [f"{label}: {what}: {', '.join(names)}" for what, names in words.items() if names]
 
 
 PARALLELOGRAM = "in a parallelogram, cut the loop and let the joints that follow <mimic> (docs/tutorials/robots)"
