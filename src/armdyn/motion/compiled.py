@@ -4,9 +4,8 @@ Eight candidate speeds are looked at at once, one per SIMD lane. `evaluate` give
 z. Friction that is constant + viscous · ṡ at every place is part of the rows; any other comes from the arm's own kernel
 `joint_forces`, called for the eight speeds. A search evaluates four
 candidates spread over its bracket and four around the secant's root, so a bracket shrinks at least fivefold per round
-and about ten-thousandfold where the limits are smooth. Then eight places inside every step are checked, with the
-coefficients of the motion interpolated by the parabola through the step's ends and its middle; where a limit does not
-hold there it is drawn in, and the sweeps run again.
+and about ten-thousandfold where the limits are smooth. Then eight places inside every step are checked; where a limit
+does not hold there it is drawn in, and the sweeps run again.
 
 Motor curves given as Python functions, load-dependent friction and a limit of power take `sweep`, which is the readable
 form of the same algorithm.
@@ -30,7 +29,8 @@ from armdyn.codegen.llvm.module import module
 from armdyn.codegen.target import Target, host
 from armdyn.simulation.loop import Number, Slots, Truth, branch, constant
 
-LANES = 8  # candidates looked at at once
+LANES = 8  # candidates looked at at once, and places inside a step
+FINE = LANES + 1  # parts of a step
 MORE_ROUNDS = 24  # of a search, at most
 PEAK_ROUNDS = 5  # of a search for the largest value, at most
 CLOSE = 1e-13  # of z: a search ends
@@ -41,9 +41,9 @@ SLACK = 1e-7  # of z: the backward sweep knows its speeds to that
 ROW, NORM, HEAD = 6, 7, 1  # numbers in a record: per row, per norm, before them
 
 WORDS = (
-    "points", "n", "arms", "torques", "rows", "norms",
+    "points", "fine", "n", "arms", "torques", "rows", "norms",
     "a", "b", "g", "q", "dq", "ddq",  # at the points and between them; (points, n)
-    "arm_stride", "torque", "velocity", "acceleration",
+    "arm_stride", "drag_stride", "torque", "velocity", "acceleration",
     "A", "B", "C", "norm_stride", "radius",
     "tool_rate", "tool_speed",
     "friction", "context", "strides",  # a C function per arm and its context, the strides of its arrays
@@ -217,7 +217,7 @@ def _sizes() -> str:
     with f.counted(f.word("rows")) as r:
         f.put(f.number(np.finfo(float).tiny), size, r)
     with f.counted(f.word("points")) as k:
-        row = f.mul(f.mul(k, 2), n)
+        row = f.mul(f.mul(k, f.word("fine")), n)
         for arm_rows in (True, False):
             _each_row(f, row, arm_rows, lambda r, alpha, *_: f.put(most(f.get(size, r), absolute(alpha)), size, r))
     return f.text()
@@ -233,8 +233,9 @@ def _each_row(f: _Function, row: str, of_torque: bool, use: Use) -> None:
         torque = f.pointer("torque")
         with f.counted(f.word("arms")) as arm:
             offset = f.mul(arm, f.word("arm_stride"))
-            names = ("a", "b", "g", "constant", "viscous")
-            a, b, g, constant_part, viscous = (w.at(f.pointer(name), offset) for name in names)
+            a, b, g = (w.at(f.pointer(name), offset) for name in "abg")
+            offset = f.mul(arm, f.word("drag_stride"))
+            constant_part, viscous = (w.at(f.pointer(name), offset) for name in ("constant", "viscous"))
             with f.counted(n) as j:
                 at = f.add(row, j)
                 weight = f.get(g, at)
@@ -262,7 +263,7 @@ def _each_row(f: _Function, row: str, of_torque: bool, use: Use) -> None:
 def _build() -> str:
     """The record of point k: its smallest speed; per row 1/α, β and the ends for α ≥ 0, and a sign; per norm sums."""
     f = _Function("internal void @build(ptr %c, i64 %k, ptr %record)", 1)
-    size, row = f.pointer("size"), f.mul(f.mul("%k", 2), f.word("n"))
+    size, row = f.pointer("size"), f.mul(f.mul("%k", f.word("fine")), f.word("n"))
     fastest = f.get(f.pointer("fastest"), "%k")
     f.put((fastest < np.inf).choose(fastest, 1.0).sqrt() * STANDSTILL, "%record")
     first = f.mul("%k", f.word("rows"))
@@ -288,7 +289,7 @@ def _build() -> str:
         _each_row(f, row, arm_rows, write)
     with f.counted(f.word("norms")) as i:
         offset = f.mul(i, f.word("norm_stride"))
-        place = f.mul("%k", 6)  # every second of the points, three numbers
+        place = f.mul(f.mul("%k", f.word("fine")), 3)
         vectors = [f.w.at(f.pointer(name), offset) for name in "ABC"]
         A, B, C = ([f.get(v, f.add(place, x)) for x in range(3)] for v in vectors)
         radius = f.get(f.pointer("radius"), i) - f.get(f.pointer("tight_norms"), f.add(f.mul("%k", f.word("norms")), i))
@@ -339,7 +340,7 @@ def _evaluate() -> str:
     w.do("%qd = alloca i8, i64 %qdbytes, align 64")
     x = most(z.sqrt(), f.get("%record"))
     with f.when(friction):
-        row = f.mul(f.mul("%k", 2), n)
+        row = f.mul(f.mul("%k", f.word("fine")), n)
         dq = f.address(f.pointer("dq"), row)
         with f.counted(n) as j:
             f.put_all(f.get(dq, j) * x, f.address("%qd", j, 8 * LANES))
@@ -639,17 +640,17 @@ class _Inside(_Function):
     def __init__(self, rules: Rules) -> None:
         super().__init__("internal void @inside(ptr %c, i64 %slow) noinline")
         self.rules = rules
-        share = np.arange(1, LANES + 1) / (LANES + 1)
-        self.weights = [self.given(*w) for w in ((1 - share) * (1 - 2 * share), 4 * share * (1 - share),
-                                                 share * (2 * share - 1))]  # fmt: skip
+        share = np.arange(1, LANES + 1) / FINE
         self.share = self.given(*share)
 
     def between(self, pointer: str, at: str, stride: str | int) -> Number:
-        """Inside the step, by the parabola through its ends and its middle."""
-        values = [self.get(pointer, at), self.get(pointer, self.add(at, stride))]
-        values.append(self.get(pointer, self.add(at, self.mul(stride, 2))))
-        first, middle, last = (w * v for w, v in zip(self.weights, values, strict=True))
-        return first + middle + last
+        """The numbers at the places inside the step, whose beginning is at `at`."""
+        value = "poison"
+        for lane in range(LANES):
+            at = self.add(at, stride)
+            x = self.w.let(f"load double, ptr {self.address(pointer, at)}, align 8")
+            value = self.w.let(f"insertelement {self.w.vector} {value}, double {x}, i32 {lane}")
+        return Number(self.w, value)
 
     def whole(self) -> str:
         """LLVM assembly."""
@@ -664,7 +665,7 @@ class _Inside(_Function):
         zs, us = self.pointer("z"), self.pointer("u")
         with self.counted(self.add(self.word("points"), -1), down=True) as k:
             self.here[0] = -np.inf
-            at, pair = self.mul(self.mul(k, 2), n), self.mul(k, 2)
+            at, pair = self.mul(self.mul(k, FINE), n), self.mul(k, 2)
             begin, end, z0 = self.get(us, pair), self.get(us, self.add(pair, 1)), self.get(zs, k)
             u = begin + (end - begin) * self.share
             z = z0 + step * (begin * 2.0 * self.share + (end - begin) * self.share * self.share)
@@ -691,7 +692,7 @@ class _Inside(_Function):
             fast[0] = most(fast[0], absolute(qd) / self.get(velocity, j) - 1.0)
         tool_speed = self.pointer("tool_speed")
         with self.when(w.let(f"icmp ne ptr {tool_speed}, null")):
-            rate = self.between(self.pointer("tool_rate"), self.mul(k, 2), 1)
+            rate = self.between(self.pointer("tool_rate"), self.mul(k, FINE), 1)
             fast[0] = most(fast[0], rate * x / self.get(tool_speed) - 1.0)
         self.here[0] = most(self.here[0], fast[0])
         with self.when((fast[0] > 0.0).any()):
@@ -702,7 +703,7 @@ class _Inside(_Function):
         with self.when(friction):
             _call_friction(self, self.address(self.pointer("q"), self.add(at, self.n)), "%qd", "%force")
         with self.when(w.let(f"xor i1 {friction}, true")), self.counted(self.word("arms")) as arm:
-            offset = self.mul(arm, self.word("arm_stride"))
+            offset = self.mul(arm, self.word("drag_stride"))
             parts = [w.at(self.pointer(name), offset) for name in ("constant", "viscous")]
             with self.counted(self.n) as j:
                 still, rate = (self.between(part, self.add(at, j), self.n) for part in parts)
@@ -744,7 +745,7 @@ class _Inside(_Function):
 
     def norms(self, k: str, u: Number, z: Number) -> None:
         """The tool's acceleration and the forces in a grip."""
-        count, place = self.word("norms"), self.mul(k, 6)
+        count, place = self.word("norms"), self.mul(k, 3 * FINE)
         with self.counted(count) as i:
             offset = self.mul(i, self.word("norm_stride"))
             vectors = [self.w.at(self.pointer(name), offset) for name in "ABC"]
@@ -819,7 +820,9 @@ def _solve(rules: Rules) -> str:
             w.do(f"br label %{done}")
             w.label(f.fresh("never"))
         slow = w.let(f"icmp sge i64 {round_}, {f.word('slowed_from')}")
-        w.do(f"call void @inside(ptr %c, i64 {w.let(f'zext i1 {slow} to i64')})")
+        f.put(f.number(0.0), worst_at)
+        with f.when(w.let(f"icmp eq i64 {f.word('fine')}, {FINE}")):
+            w.do(f"call void @inside(ptr %c, i64 {w.let(f'zext i1 {slow} to i64')})")
         worst = f.get(worst_at)
         with f.when((worst < best[0]).any()):
             best[0] = worst
@@ -854,13 +857,15 @@ def _code(rules: Rules) -> tuple[jit.Code, Any]:
 
 @dataclass(frozen=True)
 class LimitRows:
-    """What limits the motion along paths, at the points and in the middle between two: (lanes, 2 steps + 1, …)."""
+    """What limits the motion along paths, at the points and between them: (lanes, fine · steps + 1, …)."""
 
     q: np.ndarray
     dq: np.ndarray
     ddq: np.ndarray
-    torques: np.ndarray  # (5, arms, lanes, points, n): H q' + g, H q'' + C(q, q') q' + g, g, then friction
-    affine: bool  # whether friction is those last two, the second times the path's speed; otherwise they are 0
+    fine: int  # `FINE`, or 1: then nothing is looked at between the points
+    torques: np.ndarray  # (3, arms, lanes, points, n): H q' + g, H q'' + C(q, q') q' + g, g
+    drag: np.ndarray  # (2, arms, lanes, points, n): friction that is the first, and the second times ṡ
+    affine: bool  # whether friction is that; otherwise `drag` is 0, and may have one arm and one lane
     torque: np.ndarray  # (n, 2)
     velocity: np.ndarray
     acceleration: np.ndarray | None
@@ -920,17 +925,23 @@ def solve(
     def split(name: str, array: np.ndarray | None) -> None:
         """A part for every path."""
         if array is not None and array.size:
-            array = array if array.flags.c_contiguous else np.ascontiguousarray(array)
+            inner = array[0].flags.c_contiguous
+            array = array if inner else np.ascontiguousarray(array)
             kept.append(array)
             put(name, array.ctypes.data + np.arange(lanes) * array.strides[0])
 
-    numbers = {"points": points, "n": n, "arms": arms, "torques": arms * n, "rows": count, "norms": norms,
-               "arm_stride": rows.torques.strides[1], "norm_stride": rows.norms.strides[0] if norms else 0,
-               "affine": int(rows.affine), "repairs": repairs[0], "slowed_from": repairs[1]}  # fmt: skip
+    numbers = {
+        "points": points, "fine": rows.fine, "n": n, "arms": arms, "torques": arms * n, "rows": count, "norms": norms,
+        "arm_stride": rows.torques.strides[1], "drag_stride": rows.drag.strides[1] if rows.drag.shape[1] > 1 else 0,
+        "norm_stride": rows.norms.strides[0] if norms else 0, "affine": int(rows.affine), "repairs": repairs[0],
+        "slowed_from": repairs[1],
+    }  # fmt: skip
     for name, value in numbers.items():
         put(name, value)
-    for k, name in enumerate(("a", "b", "g", "constant", "viscous")):
+    for k, name in enumerate("abg"):
         split(name, rows.torques[k, 0])
+    for k, name in enumerate(("constant", "viscous")):
+        split(name, np.broadcast_to(rows.drag[k, 0], rows.q.shape))
     for k, name in enumerate("ABC" if norms else ""):
         split(name, rows.norms[0, k])
     for name in ("torque", "velocity", "acceleration", "radius"):

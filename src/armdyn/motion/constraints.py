@@ -180,14 +180,14 @@ def _speed_limits(
     return most
 
 
-def along(arms: Sequence[Any], limits: MotionLimits, curve: np.ndarray, friction: bool) -> LimitRows | None:
-    """The limits as `compiled` takes them, at points and between them; curve is (3, lanes, points, n).
+def along(arms: Sequence[Any], limits: MotionLimits, curve: np.ndarray, friction: bool, fine: int) -> LimitRows | None:
+    """The limits as `compiled` takes them, at points and `fine` - 1 places between two; curve is (3, lanes, points, n).
 
     None where friction is neither affine in the speed nor a kernel's.
     """
     q, dq, ddq = curve
     ends, still = LimitArrays.of(limits, arms[0]), np.zeros(q.shape[-1])
-    torques = np.zeros((5, len(arms), *q.shape))
+    torques = np.empty((3, len(arms), *q.shape))
     for k, arm in enumerate(arms):
         arm.inverse_dynamics(q, still, dq, out=torques[0, k])
         arm.inverse_dynamics(q, dq, ddq, out=torques[1, k])
@@ -197,15 +197,16 @@ def along(arms: Sequence[Any], limits: MotionLimits, curve: np.ndarray, friction
     for k, (*parts, _) in enumerate(tool.norms):
         for i, part in enumerate(parts):
             norms[k, i, ..., : part.shape[-1]] = part
-    fastest = _speed_limits(ends.velocity, dq[:, ::2], limits.tool_speed, tool.rate[:, ::2])
+    fastest = _speed_limits(ends.velocity, dq[:, ::fine], limits.tool_speed, tool.rate[:, ::fine])
     rubs = friction and any(_rubs(arm) for arm in arms)
     kernels = all(hasattr(arm.joint_forces, "compiled") for arm in arms)
-    affine = rubs and all(_affine(arm, q, dq, torques[3:, k]) for k, arm in enumerate(arms))
+    drag = np.zeros((2, len(arms), *q.shape) if rubs else (2, 1, 1, *q.shape[1:]))
+    affine = rubs and all(_affine(arm, q, dq, drag[:, k]) for k, arm in enumerate(arms))
     if rubs and not kernels and not affine:
         return None
-    torques[3:] *= affine
+    drag *= affine
     return LimitRows(
-        q, dq, ddq, torques, affine, ends.torque, ends.velocity,
+        q, dq, ddq, fine, torques, drag, affine, ends.torque, ends.velocity,
         ends.acceleration if np.isfinite(ends.acceleration).any() else None, fastest, norms,
         np.array([radius for *_, radius in tool.norms]), tool.rate if limits.tool_speed is not None else None,
         limits.tool_speed, tuple(arm.joint_forces for arm in arms) if rubs and kernels else (),

@@ -32,8 +32,9 @@ SLOWED_FROM = 2  # the repair from which on the speed is reduced there as well
 MOST_SLOWED = 0.3  # of z, in one repair
 DRAWN_IN = 1.2  # how much more than the overrun
 MOST_DRAWN_IN = 0.05  # of a limit; where a step needs more, a finer grid is what helps
+MOST_NUMBERS = 1_000_000  # in an array over all places of the paths that are computed together
 RATE_REPAIRS = 4  # how often limits are drawn in where limits of jerk or torque rate hold as well
-REFINEMENTS = 1  # how often the steps are halved
+REFINEMENTS = 3  # how often the steps are halved
 BINDS = 0.02  # of a limit: within that, it binds
 
 
@@ -144,7 +145,8 @@ def time_optimal(
     speeds
         The path's speed ds/dt at its start and end, 1/s.
     grid
-        Steps of the grid along every piece of the path; halved once where limits do not hold within them.
+        Steps of the grid along every piece of the path; they are halved, three times at most, where limits do not
+        hold within them.
     friction
         Whether the motors overcome the arm's friction and other joint forces.
 
@@ -274,9 +276,13 @@ def _solved(problem: _Problem, grid: int, refinements: int) -> list[_Lane]:
     """All lanes; those whose limits do not hold between the points are computed again on a finer grid."""
     step = np.array([(piece.end - piece.start) / grid for piece in problem.pieces])
     solve = _compiled if _can_be_compiled(problem) else _plain
-    lanes = solve(problem, grid, step)
+    together = max(1, MOST_NUMBERS // (compiled.FINE * grid * problem.arms[0].n * len(problem.arms)))
+    lanes: list[_Lane] = []
+    for first in range(0, len(step), together):
+        chosen = list(range(first, min(first + together, len(step))))
+        lanes += solve(problem.of(chosen), grid, step[chosen])
     wrong = [i for i, lane in enumerate(lanes) if lane.worst > OVERRUN]
-    if wrong and refinements:
+    if wrong and refinements and (solve is _compiled or refinements == REFINEMENTS):  # NumPy takes seconds: once
         for i, lane in zip(wrong, _solved(problem.of(wrong), 2 * grid, refinements - 1), strict=True):
             lanes[i] = lane if lane.worst < lanes[i].worst else lanes[i]
     return lanes
@@ -291,17 +297,18 @@ def _can_be_compiled(problem: _Problem) -> bool:
 def _compiled(problem: _Problem, grid: int, step: np.ndarray) -> list[_Lane]:
     """By machine code."""
     arms, limits = problem.arms, problem.limits
-    curve = _curves(problem.pieces, 2 * grid)
-    rows = along(arms, limits, curve, problem.friction)
+    curve = _curves(problem.pieces, compiled.FINE * grid)
+    rows = along(arms, limits, curve, problem.friction, compiled.FINE)
     if rows is None:
         return _plain(problem, grid, step)
-    _must_move(curve[1, :, ::2], arms[0])
+    points = curve[:, :, :: compiled.FINE].copy()
+    _must_move(points[1], arms[0])
     rules = compiled.Rules(OVERRUN, DRAWN_IN, MOST_DRAWN_IN, MOST_SLOWED)
     repairs = (REPAIRS, SLOWED_FROM)
     found = compiled.solve(rows, step, problem.start, problem.end, rules, repairs, threads())
     lanes = [
         _Lane(
-            tuple(arms), limits, problem.friction, np.linspace(piece.start, piece.end, grid + 1), curve[:, i, ::2],
+            tuple(arms), limits, problem.friction, np.linspace(piece.start, piece.end, grid + 1), points[:, i],
             found.z[i], found.u[i], found.largest[i], found.times[i], max(float(found.worst[i]), 0.0),
             int(found.stuck[i]),
         )
@@ -317,7 +324,7 @@ def quick_durations(
     """The times of many pieces from rest to rest, inf where there is none; limits hold at the points only."""
     problem = _Problem(_arms(arm, payload), pieces, np.zeros(len(pieces)), np.zeros(len(pieces)), limits, friction)
     step = np.array([(piece.end - piece.start) / grid for piece in pieces])
-    rows = along(problem.arms, limits, _curves(pieces, 2 * grid), friction) if _can_be_compiled(problem) else None
+    rows = along(problem.arms, limits, _curves(pieces, grid), friction, 1) if _can_be_compiled(problem) else None
     if rows is None:
         found = fastest(_constraints(problem, grid), step, problem.start, problem.end)
         return np.where(found.stuck < 0, _durations(found, step).sum(axis=1), np.inf)
