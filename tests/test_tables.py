@@ -29,6 +29,10 @@ EXACT = {
     ("VI", "Formulation 5", 1), ("VII", "MLC algorithm", 1), ("VII", "MLC algorithm", 2),
     ("VIII", "Formulation 1", 1), ("VIII", "Formulation 1", 2), ("VIII", "Formulation 2", 1),
     ("LF 4", "MLC, third column", 1), ("LF 4", "Kawasaki et al. I", 1), ("LF 4", "Kawasaki et al. II", 1),
+    *(("GAH steps", f"eq. ({k}), {what}", 1) for k, what in (
+        (10, "vectors between origins"), (11, "their sums"), (14, "axes"), (15, "first moments, turned"),
+        (16, "first moments"), (20, "entries"),
+    )),
 }  # fmt: skip
 # Their steps are not printed in the papers, so a difference in the leading terms is said, not excluded.
 UNPRINTED = {"Walker & Orin", "Angeles & Ma", "Lin, earlier work"}

@@ -11,7 +11,7 @@ from armdyn.cli.common import AsJson, console, print_json, table
 EXAMPLE = "Example: armdyn tables --joints 6"
 
 Joints = Annotated[int, typer.Option("--joints", "-n", min=4, max=12, help="The number of joints to show.")]
-KEYS = "VI, VII, VIII, 'LF 4', 'Lin I', 'Lin II', 'Lin H+b', 'Lin DH', 'GAH 1', 'Saha 7'"
+KEYS = "VI, VII, VIII, 'LF 4', 'Lin I', 'Lin II', 'Lin H+b', 'Lin DH', 'GAH 1', 'GAH steps', 'Saha 7'"
 Only = Annotated[str | None, typer.Option("--table", help=f"One table only: {KEYS}.")]
 Fast = Annotated[bool, typer.Option("--no-compiled", help="Skip the compiled column, which takes some seconds.")]
 

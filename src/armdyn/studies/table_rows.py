@@ -222,6 +222,12 @@ def tensor_row(label: str, mul: str, add: str, method: str, moment: Operations, 
     return PaperRow(label, 1, CountPolynomial.of(mul), CountPolynomial.of(add), counted)
 
 
+def step_row(step: str, what: str, mul: str, add: str, note: str = "") -> PaperRow:
+    """A row about one equation of GAH, of which the paper prints the cost of a single evaluation."""
+    counted = partial(_stage, method="gibbs_appell", stage=step)
+    return PaperRow(f"{step}, {what}", 1, CountPolynomial.of(mul), CountPolynomial.of(add), counted, note=note)
+
+
 def _samples(texts: dict[str, str]) -> dict[int, Pair]:
     return {int(name[1:]): (int(text.split()[0]), int(text.split()[1])) for name, text in texts.items()}
 

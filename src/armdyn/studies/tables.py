@@ -23,6 +23,7 @@ from armdyn.studies.table_rows import (
     entries,
     formulation_row,
     forward_row,
+    step_row,
     table_ii_counts,
     tensor_row,
     whole_row,
@@ -222,6 +223,23 @@ GAH = PaperTable(
     "the whole matrix",
 )  # fmt: skip
 
+GAH_STEPS = PaperTable(
+    "GAH steps",
+    "The steps of GAH, each as often as the matrix takes it",
+    "Provenzano et al., Steps 2-7",
+    (
+        step_row("eq. (10)", "vectors between origins", "4n²-4n", "2n²-2n"),
+        step_row("eq. (11)", "their sums", "0", "1.5n²-4.5n+3"),
+        step_row("eq. (14)", "axes", "4n²-12n+8", "2n²-6n+4"),
+        step_row("eq. (15)", "first moments, turned", "8n-8", "4n-4"),
+        step_row("eq. (16)", "first moments", "0", "3n-3"),
+        step_row("eq. (17)", "tensors", "31n-62", "40n-80", "30M 32A each as arranged here; the print has a total"),
+        step_row("eq. (18)", "tensor of the first body", "13", "11", "13M 8A as arranged here; the print has a total"),
+        step_row("eq. (20)", "entries", "3.5n²-3.5n", "3n²-3n"),
+    ),
+    "no program forms one step alone",
+)  # fmt: skip
+
 SECTION_4 = PaperTable(
     "LF 4",
     "The tensor of one composite body from the next",
@@ -279,5 +297,5 @@ SAHA = PaperTable(
 
 TABLES: dict[str, PaperTable] = {
     table.key: table
-    for table in (TABLE_VI, TABLE_VII, TABLE_VIII, SECTION_4, LIN_I, LIN_II, LIN_BOTH, LIN_FRAMES, GAH, SAHA)
+    for table in (TABLE_VI, TABLE_VII, TABLE_VIII, SECTION_4, LIN_I, LIN_II, LIN_BOTH, LIN_FRAMES, GAH, GAH_STEPS, SAHA)
 }

@@ -29,20 +29,24 @@ from armdyn.formulations.steps import Matrix, Step, filled, run_time, steps
 def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
     """D(q)."""
     path = steps(chain, q)
-    stage("composite bodies")
+    stage("eqs. (6)-(9)")  # nothing, unless a joint is prismatic
     origins = [step.origin for step in path]
     masses, f, phi = _sums(chain, path, origins)
-    stage("formulation")
     columns: list[list[Scalar]] = []
     axes: list[Vec3] = []  # ∂ω̇/∂q̈ₖ of the previous joints, in frame j
     pieces: list[Vec3] = []  # r_Oi,Oi+1 of the previous joints, in frame j
     for j, step in enumerate(path):
         if j > 0:
+            stage("eq. (10)")
             pieces = [step.R.T @ r for r in [*pieces, run_time(origins[j])]]  # Provenzano et al. eq. (10)
+            stage("eq. (14)")
             axes = [*(step.R.T @ u for u in axes), step.parent_axis]  # Provenzano et al. eqs. (13), (14)
+        stage("eq. (11)")
+        levers = _levers(pieces)
+        stage("eq. (20)")
         column = [
             _entry(before.revolute, step.revolute, u, lever, masses[j], f[j], phi[j])
-            for before, u, lever in zip(path, axes, _levers(pieces), strict=False)
+            for before, u, lever in zip(path, axes, levers, strict=False)
         ]
         columns.append([*column, phi[j].zz if step.revolute else masses[j]])  # Provenzano et al. eq. (19)
     return filled(columns)
@@ -54,15 +58,20 @@ def _sums(chain: Chain, path: list[Step], origins: list[Vec3]) -> tuple[list[Sca
     masses, f = [last.mass], [run_time(last.moment)]
     phi = [Sym3(*(online(x) for x in last.inertia.entries))]
     for i in reversed(range(chain.n - 1)):
+        stage("eqs. (6)-(9)")
         link, step, r, M = chain.links[i], path[i + 1], origins[i + 1], masses[-1]
         g, E = link.moment + M * r, link.inertia + M * Sym3.steiner(r, r)  # Provenzano et al. eqs. (7)-(9), off-line
+        stage("eq. (15)")
         outer = step.R @ f[-1]  # Provenzano et al. eq. (15)
         if i > 0:
+            stage("eq. (17)")
             phi.append(E + step.R.similarity(phi[-1]) + parallel_axis(r, outer))  # Provenzano et al. eq. (17)
         else:
+            stage("eq. (18)")
             about_axis = E.zz + _along(step, phi[-1]) + 2 * (r.x * outer.x + r.y * outer.y)
             phi.append(Sym3(0, 0, 0, 0, 0, about_axis))  # Provenzano et al. eq. (18)
         masses.append(link.mass + M)
+        stage("eq. (16)")
         f.append(g + outer)  # Provenzano et al. eq. (16)
     return masses[::-1], f[::-1], phi[::-1]
 
