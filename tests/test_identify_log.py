@@ -430,3 +430,44 @@ def test_a_command_holds_until_the_next_when_a_log_is_resampled():
     q = np.sin(t)[:, None]
     log = Log.of(t, q, command=np.floor(5 * t)[:, None])
     assert set(np.unique(log.array("command"))) <= set(range(11))
+
+
+WITH_UNITS = {
+    "words": ["Time [s]", "Joint 1 Position (rad)", "Joint 2 Position (rad)", "Torque 1 [Nm]", "Torque 2 [Nm]"],
+    "degrees": ["time", "q1 [deg]", "q2 [deg]", "tau1 (N m)", "tau2 (N m)"],
+}
+
+
+@pytest.mark.parametrize("head", WITH_UNITS)
+def test_units_in_the_names_of_columns(tmp_path, head):
+    t = np.arange(100) / 100
+    q, tau = np.stack([np.sin(t), np.cos(t)], axis=1), np.stack([t, -t], axis=1)
+    rows = np.column_stack([t, np.degrees(q) if head == "degrees" else q, tau])
+    names = WITH_UNITS[head]
+    np.savetxt(tmp_path / "log.csv", rows, delimiter=",", header=",".join(names), comments="")
+    log = Log.read(tmp_path / "log.csv")
+    np.testing.assert_allclose(log.array("q"), q, atol=1e-12)
+    np.testing.assert_allclose(log.array("tau"), tau, atol=1e-12)
+    assert any("by the names of their columns, q are in degrees" in note for note in log.notes) == (head == "degrees")
+
+
+def test_decimal_commas(tmp_path):
+    t = np.arange(50) / 100
+    rows = [f"{x:.3f};{np.sin(x):.6f};{x:.3f}".replace(".", ",") for x in t]
+    (tmp_path / "log.csv").write_text("\n".join(["t;q1;tau1", *rows]) + "\n")
+    log = Log.read(tmp_path / "log.csv")
+    np.testing.assert_allclose(log.array("q")[:, 0], np.sin(t), atol=1e-6)
+    assert "numbers have decimal commas" in log.notes
+
+
+def test_a_signal_of_some_joints_only(tmp_path):
+    t = np.arange(50) / 100
+    names = ["t", "q1", "q2", "tau1", "tau2", "qd1"]
+    rows = np.column_stack([t, np.sin(t), np.cos(t), t, -t, np.cos(t)])
+    np.savetxt(tmp_path / "log.csv", rows, delimiter=",", header=",".join(names), comments="")
+    log = Log.read(tmp_path / "log.csv")
+    assert log.pieces[0].qd is None
+    assert "the columns of qd are qd1: none is of joint 2, and qd is not used" in log.notes
+    np.savetxt(tmp_path / "less.csv", rows[:, :4], delimiter=",", header=",".join(names[:4]), comments="")
+    with pytest.raises(InputError, match="the columns of tau are tau1: none is of joint 2"):
+        Log.read(tmp_path / "less.csv")

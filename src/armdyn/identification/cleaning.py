@@ -51,7 +51,7 @@ def clean(t: Array | None, signals: dict[str, Array], rate: float | None, prefer
     notes: list[str] = []
     number = np.arange(len(signals["q"]))
     if t is None and rate is None:
-        raise InputError("the log has no time column: give the sampling rate (rate=..., Hz)")
+        raise InputError("the log has no time column: give the sampling rate in Hz (rate=...)")
     if rate is not None:
         if not rate > 0:
             raise InputError(f"the sampling rate must be positive, got {rate}")
@@ -122,7 +122,7 @@ def _in_order(t: Array, signals: dict[str, Array], notes: list[str]) -> tuple[Ar
         first = back[0]
         raise InputError(
             f"time runs backwards at {len(back)} rows (first: row {first + 2}, {float(t[first]):.6g} s, then"
-            f" {float(t[first + 1]):.6g} s): give the sampling rate (rate=..., Hz) if the rows are in order"
+            f" {float(t[first + 1]):.6g} s): give the sampling rate in Hz (rate=...) if the rows are in order"
         )
     notes.append(f"the clock restarts at row {', '.join(str(k + 2) for k in back)}: taken as consecutive runs")
     shift = np.zeros_like(t)
@@ -214,13 +214,13 @@ def _usable(t: Array, signals: dict[str, Array], notes: list[str]) -> Array:
         return t
     said = f"{still} of {len(steps)} time stamps repeat the previous one (too few digits?)"
     if "qd" not in signals:
-        raise InputError(f"{said}: the time stamps cannot be used, give the sampling rate (rate=..., Hz)")
+        raise InputError(f"{said}: the time stamps cannot be used, give the sampling rate in Hz (rate=...)")
     v = (signals["qd"][1:] + signals["qd"][:-1]) / 2
     dq = np.diff(signals["q"], axis=0)
     fast = (v * v).sum(1) > np.mean((v * v).sum(1))  # slow samples carry no information about the period
     period = float(np.median((v * dq).sum(1)[fast] / (v * v).sum(1)[fast]))
     if not period > 0:
-        raise InputError(f"{said}, and positions and velocities disagree: give the sampling rate (rate=..., Hz)")
+        raise InputError(f"{said}, and positions and velocities disagree: give the sampling rate in Hz (rate=...)")
     notes.append(f"{said}; from positions and velocities the period is {1e3 * period:.4g} ms ({1 / period:.4g} Hz)")
     return np.asarray(period * np.arange(len(t)), dtype=float)
 

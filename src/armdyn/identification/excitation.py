@@ -38,6 +38,7 @@ DENSE = 2000  # samples per trajectory for the final check of the limits
 ROUNDS = (10.0, 1000.0, 1e4)  # weight of the penalties, round by round
 STEPS = 300  # L-BFGS iterations per round
 SPECTRA, STEEPEST = (0.3, 0.6), 3.0  # random motions: a share with all harmonics, with the lowest; others with k^-a
+ONE_BY_ONE, SMALLER = 0.5, 0.5  # random motions whose joints are scaled one by one, and the smallest such factor
 FEW = 8  # joints: of more, chance leaves one without room nearly always (Baxter's 17: 200 times out of 200)
 SLOW, MANY, HIGHEST = 5, 20, 1.0  # harmonics: of slow trajectories, at most unless asked for; Hz of the fastest one
 RANDOM = 300  # random trajectories: every parameter should be known at least as well as from the best of them for it
@@ -243,14 +244,14 @@ class ExcitationDesign:
         """A random trajectory as large as the limits allow, of one of several families of spectra."""
         low, high = self.limits.lower, self.limits.upper
         size = np.minimum(1.0, (high - low) / 2)[:, None]  # radians or metres: a finger's range is short
-        lower = self._spectrum(rng)
+        lower, one_by_one = self._spectrum(rng), self.arm.n > FEW or rng.random() < ONE_BY_ONE
         for _ in range(200):
             c = np.empty(self.shape)
             c[..., 1:] = size * (rng.normal(size=(*self.shape[:2], lower.shape[1])) @ lower.T)
             c[..., 0] = 0.0
             q, _, _ = self.on_grid(c.ravel(), self.coarse)
             c[..., 0] = rng.uniform(low, high, self.shape[:2]) - q.mean(axis=1)
-            c = self._within_ranges(c) if self.arm.n > FEW else c
+            c = self._within_ranges(c, rng) if one_by_one else c
             within = self.scaled_to_limits(c.ravel())
             if within is not None:
                 return within
@@ -266,16 +267,17 @@ class ExcitationDesign:
             return self.basis.lower(int(rng.integers(min(SLOW, most), most + 1)))
         return self.basis.falling(rng.uniform(0, STEEPEST))
 
-    def _within_ranges(self, c: Array) -> Array:
-        """Every joint's motion within its own range and speed.
+    def _within_ranges(self, c: Array, rng: np.random.Generator) -> Array:
+        """Every joint's motion within its own range and speed, some smaller.
 
-        For robots of many joints: one factor for all is that of the joint with the least room, and some has none.
+        One factor for all joints is that of the joint with the least room; of many joints some has none.
         """
         low, high = self.limits.lower, self.limits.upper
         q, qd, _ = self.on_grid(c.ravel(), self.coarse)
         ends = q.min(axis=1), q.max(axis=1)
         spread = (ends[1] - ends[0]) / (high - low)
         size = 1 / np.maximum(1.0, np.maximum(spread, (np.abs(qd) / self.limits.velocity).max(axis=1)))
+        size = size * rng.uniform(SMALLER, 1.0, size.shape)
         middle = (ends[0] + ends[1]) / 2
         half = size * (ends[1] - ends[0]) / 2
         inside = np.clip(middle, low + half, high - half)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -132,15 +132,20 @@ class Log:
         signals = {
             k: np.stack([table[c] for c in v], axis=1) for k, v in named.signals.items() if k in (*SIGNALS, "current")
         }
+        said += named.incomplete
+        in_degrees = {"q", "qd", "qdd", "command"} if degrees else named.in_degrees if degrees is None else set[str]()
+        if in_degrees and degrees is None:
+            said.append(f"by the names of their columns, {', '.join(sorted(in_degrees))} are in degrees")
         drive = "torque" if "tau" in signals or effort is not None else "current"
         t = None if named.time is None else table[named.time] * named.time_unit
-        efforts = _efforts(signals, path) if effort is None else _second_file(effort, topic, signals["q"].shape, t)
+        efforts = (
+            _efforts(signals, path, named) if effort is None else _second_file(effort, topic, signals["q"].shape, t)
+        )
         signals.pop("current", None)
         if efforts is not None:
             signals["tau"] = efforts
-        if degrees:
-            for k in {"q", "qd", "qdd", "command"} & set(signals):
-                signals[k] = np.deg2rad(signals[k])
+        for k in in_degrees & set(signals):
+            signals[k] = np.deg2rad(signals[k])
         if not np.isfinite(signals.get("command", 0.0)).all():
             del signals["command"]
             said.append("some commands are missing: the commands are not used")
@@ -312,10 +317,12 @@ def _named(
         return Columns(None, {"q": tuple(names)}, tuple(names))
 
 
-def _efforts(signals: dict[str, Array], path: Any) -> Array | None:
+def _efforts(signals: dict[str, Array], path: Any, named: Columns) -> Array | None:
     """The torques or currents in the log itself."""
     efforts = signals.get("tau", signals.get("current"))
     if efforts is None and "command" not in signals:
+        if named.incomplete:
+            raise InputError(f"{path}: {'; '.join(named.incomplete)}: torques or currents of every joint are needed")
         raise InputError(f"{path}: no torques, efforts or currents; expected tau1, effort_1, current[0] ...")
     return efforts
 
@@ -402,17 +409,29 @@ WORDS: dict[str, tuple[str, ...]] = {
     "current": ("actual_current", "motor_current", "currents", "current", "curr", "cur", "i"),
 }
 TIME = dict.fromkeys(("t", "time", "times", "stamp", "timestamp", "clock", "secs", "seconds", "sec"), 1.0)
+DEGREE = r"(?:deg|degs|degree|degrees|°)"
+UNIT = rf"(?:{DEGREE}|rads?|radians?|m|mm|n[ *.·]?m|n|a|amps?|amperes?)(?:/s(?:\^?2|²|/s)?)?"
 UNIT_WORDS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the columns of a log: one for time (or none), and n for each signal that was logged."""
+    """The names of the columns of a log: one for time (or none), and n for each signal that was logged.
+
+    `incomplete` has, in words, the signals of some joints only, which are not used.
+    """
 
     time: str | None
     signals: dict[str, tuple[str, ...]]
     joints: tuple[str, ...]
     time_unit: float = 1.0
+    incomplete: tuple[str, ...] = ()
+
+    @property
+    def in_degrees(self) -> set[str]:
+        """The signals whose names say that they are in degrees."""
+        unit = re.compile(rf"[\[(]{DEGREE}(/s.*)?[\])]$")
+        return {k for k, names in self.signals.items() if all(unit.search(name.strip().lower()) for name in names)}
 
 
 def guess(names: Sequence[str], joints: Sequence[str] | None = None) -> Columns:
@@ -435,7 +454,18 @@ def guess(names: Sequence[str], joints: Sequence[str] | None = None) -> Columns:
         for signal, columns in found.items()
         if all(joint in columns for joint in order)
     }
-    return Columns(time, signals, tuple(order), unit)
+    return Columns(time, signals, tuple(order), unit, tuple(_incomplete(found, order)))
+
+
+def _incomplete(found: dict[str, dict[str, str]], order: list[str]) -> Iterator[str]:
+    """What is logged of some joints only."""
+    for signal, columns in found.items():
+        missing = [joint for joint in order if joint not in columns]
+        if missing:
+            yield (
+                f"the columns of {signal} are {_shown(list(columns.values()))}: none is of joint {', '.join(missing)},"
+                f" and {signal} is not used"
+            )
 
 
 def mapped(names: Sequence[str], wanted: Mapping[str, str | Sequence[str]]) -> Columns:
@@ -481,7 +511,7 @@ def time_column(names: Sequence[str]) -> tuple[str | None, float]:
 
 def _signal(name: str) -> tuple[str, str] | None:
     """(signal, joint) of one column, or None. The joint is a number or a name."""
-    plain = name.strip().lower()
+    plain = re.sub(rf"[ _]*[\[(]{UNIT}[\])]$", "", name.strip().lower())
     best: tuple[int, str, str] | None = None
     for signal, words in WORDS.items():
         for word in words:
@@ -490,7 +520,8 @@ def _signal(name: str) -> tuple[str, str] | None:
             before = re.fullmatch(rf"{word}[ _./\[]+(.+?)\]?", plain)
             match = number or (after if len(word) > 1 else None) or (before if len(word) > 1 else None)
             if match and (best is None or len(word) > best[0]):
-                best = (len(word), signal, match.group(1).rsplit("/", 1)[-1])
+                joint = re.sub(r"^(?:joint|axis) (?=\d+$)", "", match.group(1).rsplit("/", 1)[-1])
+                best = (len(word), signal, joint)
     return None if best is None else best[1:]
 
 
@@ -500,7 +531,7 @@ def _order(found: list[str], joints: Sequence[str] | None) -> list[str]:
         lower = [j.lower() for j in joints]
         if all(j in found for j in lower):
             return lower
-    if all(re.fullmatch(r"(?:j|joint)?_?\d+", f) for f in found):
+    if all(re.fullmatch(r"(?:j|joint|axis)?[ _]?\d+", f) for f in found):
         return sorted(found, key=lambda f: int(re.sub(r"\D", "", f)))
     return found
 

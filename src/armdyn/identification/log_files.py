@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,6 +69,9 @@ def _text(where: Path, names: Sequence[str]) -> tuple[Table, list[str]]:
     body, notes = lines[1:] if headed else lines, []
     if not body:
         raise FileError(f"{where}: the log is empty")
+    if split in (";", "\t") and "." not in body[0] and re.search(r"\d,\d", body[0]):
+        body = [line.replace(",", ".") for line in body]
+        notes.append("numbers have decimal commas")
     if len(body) > 1 and len(body[-1].split(split)) < len(body[-2].split(split)):
         body = body[:-1]
         notes.append("the last row was cut off in the middle: dropped")
