@@ -245,6 +245,17 @@ def test_files_keep_them(tmp_path):
     )
 
 
+def test_show_lists_them(tmp_path):
+    from typer.testing import CliRunner
+
+    from armdyn.cli import app
+
+    loaded(tmp_path, coupled())
+    said = CliRunner().invoke(app, ["show", str(tmp_path / "m.xml")]).output
+    assert "tendon t: L = -2 j +1.5 k, stiffness 20, rest 0.3, damping 1.5, armature 0.8" in said
+    assert "gravity compensation: the weight of 19.2 kg of link 1, 8 kg of link 2" in said
+
+
 def test_an_inertia_along_a_tendon_between_branches_is_a_note(tmp_path):
     text = coupled().replace('stiffness="7" damping="0.2"', 'armature="0.3"')
     arm, m = loaded(tmp_path, text)

@@ -65,6 +65,10 @@ def command(
     followers = [_follows(joint) for joint in data["bodies"] if joint["follows"]]
     if followers:
         out.print(f"mimic joints: {', '.join(followers)}", highlight=False)
+    for tendon in data["tendons"]:
+        out.print(_tendon(tendon), highlight=False)
+    if carried := [f"{mass:g} kg of link {k}" for k, mass in enumerate(data["compensated_kg"], 1) if mass]:
+        out.print(f"gravity compensation: the weight of {', '.join(carried)}", highlight=False)
     out.print(
         table(
             "Links (c: centre of mass in the link's frame, m; I: inertia about it, kg m²)",
@@ -80,6 +84,13 @@ def command(
     parents = {joint["parent"] for joint in data["bodies"]}
     if sum(joint["link"] not in parents for joint in data["bodies"]) > 1:
         out.print(f"tips: {', '.join(data['tips'])}", highlight=False)
+
+
+def _tendon(tendon: dict[str, Any]) -> str:
+    """A tendon in one line, as in tendon t: L = -2 j + 1.5 k, stiffness 20, rest 0.3."""
+    length = " ".join(f"{c:+g} {joint}" for joint, c in tendon["ratios"].items()).removeprefix("+")
+    numbers = [f"{key} {tendon[key]:g}" for key in ("stiffness", "rest", "damping", "armature") if tendon[key]]
+    return f"tendon {tendon['name']}: L = {', '.join([length, *numbers])}"
 
 
 def _tool(data: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from armdyn.arm import Arm
-from armdyn.chain import Joint
+from armdyn.chain import Joint, Tendon
 from armdyn.chain.joint import DRIVE, NUMBERS
 from armdyn.files.description import Frame, to_rpy
 
@@ -35,11 +35,19 @@ def card(arm: Arm) -> dict[str, Any]:
         "bodies": [
             _joint(joint, arm.chain.joint_names[i]) | _place(arm, i + 1) for i, joint in enumerate(arm.chain.joints)
         ],
+        "tendons": [_tendon(tendon, arm.chain.joint_names) for tendon in arm.chain.tendons],
+        "compensated_kg": [float(part.mass) for part in arm.chain.compensated],
         "tool": None if arm.tool is None else _frame(arm.tool),
         "tips": list(arm.tips),
         "frames": [{"name": frame.name, "link": frame.link} for frame in arm.frames],
         "checks": [str(finding) for finding in arm.check()],
     }
+
+
+def _tendon(tendon: Tendon, names: tuple[str, ...]) -> dict[str, Any]:
+    """A tendon with its joints by name and the numbers along it."""
+    numbers = {key: float(getattr(tendon, key)) for key in ("stiffness", "rest", "damping", "armature")}
+    return {"name": tendon.name, "ratios": {names[i]: float(c) for i, c in tendon.joints}, **numbers}
 
 
 def _frame(frame: Frame) -> dict[str, Any]:
