@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
     from armdyn.identification.excitation import Excitation, excite
     from armdyn.identification.identify import identify
     from armdyn.identification.log import Log
+    from armdyn.identification.normal_equations import normal_equations
     from armdyn.identification.online import OnlineEstimator
     from armdyn.identification.payload import identify_gains, identify_payload
     from armdyn.identification.result import Estimate
@@ -93,6 +94,7 @@ __all__ = [  # noqa: RUF022
     "identify",
     "Estimate",
     "OnlineEstimator",
+    "normal_equations",
     "identify_payload",
     "identify_gains",
     "identify_servo",
@@ -146,6 +148,7 @@ _LAZY = {
     "Log": "armdyn.identification.log",
     "identify": "armdyn.identification.identify",
     "Estimate": "armdyn.identification.result",
+    "normal_equations": "armdyn.identification.normal_equations",
     "OnlineEstimator": "armdyn.identification.online",
     "identify_payload": "armdyn.identification.payload",
     "identify_gains": "armdyn.identification.payload",
