@@ -190,6 +190,12 @@ def test_by_default_shapes_are_drawn_where_they_are_found(tmp_path, monkeypatch)
     drawn, notes = found_shapes(tmp_path / "lost.urdf", armdyn.load(tmp_path / "lost.urdf"))
     assert len(drawn) == 3  # the collision shape in place of the lost mesh
     assert len(notes) == 1
+    alone = URDF.replace('<box size="0.2 0.3 0.1"/>', '<mesh filename="{mesh}"/>')  # a collision shape of one link only
+    alone = alone.replace('<sphere radius="0.25"/>', '<mesh filename="{mesh}"/>')
+    (tmp_path / "few.urdf").write_text(alone.format(mesh="lost.obj"))
+    drawn, notes = found_shapes(tmp_path / "few.urdf", armdyn.load(tmp_path / "few.urdf"))
+    assert (drawn, len(notes)) == ([], 1)
+    assert notes[0].endswith("all links are drawn from the joint frames")
     (tmp_path / "t.obj").write_bytes(OBJ)
     (tmp_path / "arm.urdf").write_text(URDF.format(mesh="t.obj"))
     arm = armdyn.load(tmp_path / "arm.urdf")

@@ -176,15 +176,16 @@ def found_shapes(
     xacro: Mapping[str, Any] | None = None,
     package_dirs: Sequence[str | os.PathLike[str]] = (),
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """The shapes of the links if the arm was loaded from a URDF; empty if not one mesh file can be read.
+    """The shapes of the links if the arm was loaded from a URDF; empty if those of half the links cannot be read.
 
     Then the arm is drawn by its frames, and one message says why.
     """
     if Path(spec).suffix.lower() not in SHAPED or not Path(spec).is_file():
         return [], []
     drawn, notes = shapes(spec, arm, xacro, package_dirs)
-    if notes and all("shape is drawn instead" not in note for note in notes) and len(notes) >= len(drawn):
-        return [], [f"{notes[0]}; all links are drawn from the joint frames"]
+    missing = [note for note in notes if "shape is drawn instead" not in note]
+    if missing and len(missing) >= len({shape["body"] for shape in drawn}):
+        return [], [f"{missing[0]}; all links are drawn from the joint frames"]
     return drawn, notes
 
 
