@@ -56,7 +56,7 @@ class TestRows:
         assert not held(q).any()
         q[800:860, 1] = q[800, 1]
         log = Log.of(t, q, tau)
-        assert log.notes[0] == "59 rows have a frozen position while the arm moves: dropped, which leaves a gap"
+        assert log.notes[0] == "59 rows with a frozen position while the arm moves: dropped, which leaves a gap"
         assert len(log.pieces) == 2
 
     def test_rows_lost_while_the_stamps_count_on(self):
@@ -79,7 +79,7 @@ class TestRows:
         else:
             order = np.sort(np.concatenate([order, twice]))
         log = Log.of(np.arange(len(order)) / RATE, q[order], tau[order], qd[order])
-        assert "rows repeat all values of the previous row: dropped" in log.notes[0]
+        assert "rows with all values of the previous row: dropped" in log.notes[0]
         assert not log.doubts
         own = log.pieces[0]
         right = np.stack([np.interp(own.t, t, x) for x in q.T], axis=1)

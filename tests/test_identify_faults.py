@@ -29,7 +29,7 @@ def test_spikes_are_replaced_and_said(arm):
     clean, mended = Log.of(t, q, tau), Log.of(t, bad_q, bad_tau)
     assert clean.notes == ()
     assert [note.split(" (first")[0] for note in mended.notes] == [
-        "1 outliers in the positions",
+        "1 outlier in the positions",
         "3 outliers in the torques",
     ]
     assert "row 301, joint 2" in mended.notes[0]
@@ -44,7 +44,7 @@ def test_held_positions_are_a_gap(arm):
     stuck = q.copy()
     stuck[800:860] = q[800]
     log = Log.of(t, stuck, tau)
-    assert any(note.startswith("59 rows have a frozen position") for note in log.notes)
+    assert any(note.startswith("59 rows with a frozen position") for note in log.notes)
     assert len(log.pieces) == 2
     resting = np.concatenate([q, np.repeat(q[-1:], 100, axis=0)])  # at rest, and no jump afterwards
     assert not held(resting).any()

@@ -215,7 +215,7 @@ class TestBadLogs:
         t, q, qd, tau = signals
         log = Log.of(np.where(t > 1, t + 3, t), q, tau, qd)
         assert len(log.pieces) == 2
-        assert "1 gaps, the longest 3.01 s" in log.notes[0]
+        assert "1 gap, the longest 3.01 s" in log.notes[0]
 
     def test_missing_values(self, signals):
         t, q, qd, tau = signals
@@ -227,7 +227,7 @@ class TestBadLogs:
     def test_duplicated_stamps(self, signals):
         repeated = np.sort(np.r_[np.arange(N), [20, 40]])
         log = Log.of(*(signals[k][repeated] for k in (0, 1, 3, 2)))
-        assert "2 rows repeat the time stamp" in log.notes[0]
+        assert "2 rows with the time stamp" in log.notes[0]
         assert_same(log, signals)
 
     def test_uneven_sampling(self, signals):

@@ -16,7 +16,8 @@ import armdyn.motion
 import armdyn.report.collect
 from armdyn.cli import COMMANDS as EVERY
 from armdyn.cli import app
-from armdyn.cli.common import PlainConsole, count, table
+from armdyn.cli.common import PlainConsole, table
+from armdyn.errors import count
 from armdyn.html import number
 from armdyn.studies import puma_line
 from noisy_logs import recorded

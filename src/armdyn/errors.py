@@ -36,6 +36,11 @@ class ComputationError(ArmdynError, ArithmeticError):
     """The input is well formed but the result does not exist (for example, a singular inertia matrix)."""
 
 
+def count(number: int, thing: str, things: str = "") -> str:
+    """A number of things, as in "1 joint" and "2 joints"."""
+    return f"{number} {thing if number == 1 else things or thing + 's'}"
+
+
 def choose(what: str, got: object, available: Iterable[str]) -> str:
     """Return `got` if it is one of `available`; otherwise raise an error that lists them and suggests the closest."""
     names = list(available)

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from armdyn.cli.common import ArmName, AsJson, Page, Quiet, console, count, load, print_json, progress, table
+from armdyn.cli.common import ArmName, AsJson, Page, Quiet, console, load, print_json, progress, table
 from armdyn.cli.ranges import Range, pair, range_options
+from armdyn.errors import count
 
 EXAMPLE = "Example: armdyn bound panda gravity_load --payload 0,3"
 

@@ -358,11 +358,6 @@ def table(
     return out
 
 
-def count(number: int, thing: str, things: str = "") -> str:
-    """A number of things, as in "1 joint" and "2 joints"."""
-    return f"{number} {thing if number == 1 else things or thing + 's'}"
-
-
 UNITS = {"deg": "deg", "°": "deg", "rad": "rad"}  # suffixes of angles
 
 

@@ -15,7 +15,6 @@ from armdyn.cli.common import (
     Fitted,
     Quiet,
     console,
-    count,
     load,
     print_json,
     progress,
@@ -23,6 +22,7 @@ from armdyn.cli.common import (
     table,
     xacro_arguments,
 )
+from armdyn.errors import count
 
 EXAMPLE = "Example: armdyn report puma560 -o puma560.html"
 

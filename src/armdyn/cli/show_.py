@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from armdyn.cli.common import ArmName, AsJson, console, count, load, print_json, styled, table
+from armdyn.cli.common import ArmName, AsJson, console, load, print_json, styled, table
+from armdyn.errors import count
 
 if TYPE_CHECKING:
     from armdyn.cli.common import Fitted

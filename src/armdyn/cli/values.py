@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from armdyn.cli.common import Fitted, count, note, table, with_units
+from armdyn.cli.common import Fitted, note, table, with_units
+from armdyn.errors import count
 from armdyn.html import number
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.errors import InputError, choose, required
+from armdyn.errors import InputError, choose, count, required
 from armdyn.identification.clock import CLOCKS, MARGIN, MOVED_UP, SPREAD, UNEVEN, Clock, choose_clock
 
 Array = NDArray[np.float64]
@@ -67,7 +67,7 @@ def clean(t: Array | None, signals: dict[str, Array], rate: float | None, prefer
     stuck = held(signals["q"])
     if stuck.any():
         notes.append(
-            f"{np.count_nonzero(stuck)} rows have a frozen position while the arm moves: dropped, which leaves a gap"
+            f"{count(int(stuck.sum()), 'row')} with a frozen position while the arm moves: dropped, which leaves a gap"
         )
         t, number, signals = t[~stuck], number[~stuck], {k: v[~stuck] for k, v in signals.items()}
     if len(t) < SHORTEST:
@@ -116,7 +116,7 @@ def _in_order(t: Array, signals: dict[str, Array], notes: list[str]) -> tuple[Ar
     steps = np.diff(t[order])
     usual = float(np.median(steps))
     if usual > 0 and np.mean(steps < 0.2 * usual) < MAX_SHORT_STEPS:
-        notes.append(f"{len(back)} rows are out of order (first: row {back[0] + 2}): sorted by time stamp")
+        notes.append(f"{count(len(back), 'row')} out of order (first: row {back[0] + 2}): sorted by time stamp")
         return t[order], {k: v[order] for k, v in signals.items()}
     if len(back) > MAX_RUNS:
         first = back[0]
@@ -138,7 +138,7 @@ def _without_repetition(
     again = _repeated(t, signals)
     if again.any():
         notes.append(
-            f"{np.count_nonzero(again)} rows repeat the time stamp and all values of the previous row: dropped"
+            f"{count(int(again.sum()), 'row')} with the time stamp and all values of the previous row: dropped"
         )
     keep = ~again
     return t[keep], (number - np.cumsum(again))[keep], {k: v[keep] for k, v in signals.items()}
@@ -239,7 +239,7 @@ def _clock_notes(clock: Clock, t: Array, notes: list[str]) -> None:
             MOVED_UP: ", and the time stamps of the following rows moved up",
             SPREAD: ", and the others spread evenly over the same time",
         }
-        notes.append(f"{dropped} rows repeat all values of the previous row: dropped{moved.get(clock.name, '')}")
+        notes.append(f"{count(dropped, 'row')} with all values of the previous row: dropped{moved.get(clock.name, '')}")
         if clock.name in moved:
             return
     if clock.name.startswith("stamps"):
@@ -262,8 +262,10 @@ def _pieces(t: Array, signals: dict[str, Array], period: float, notes: list[str]
     cuts = np.flatnonzero(steps > max(GAP * period, BRIDGED)) + 1
     if len(cuts):
         longest = float(steps.max())
-        notes.append(f"{len(cuts)} gaps, the longest {longest:.3g} s: the log is split into {len(cuts) + 1} pieces")
-    short_gaps = np.count_nonzero(steps > 1.5 * period) - len(cuts)
+        notes.append(
+            f"{count(len(cuts), 'gap')}, the longest {longest:.3g} s: the log is split into {len(cuts) + 1} pieces"
+        )
+    short_gaps = int(np.count_nonzero(steps > 1.5 * period)) - len(cuts)
     pieces, uneven, short = [], 0.0, 0
     for part in np.split(np.arange(len(t)), cuts):
         own = t[part]
@@ -281,12 +283,12 @@ def _pieces(t: Array, signals: dict[str, Array], period: float, notes: list[str]
             own = even
         pieces.append({"t": own, **piece})
     if uneven:
-        bridged = f", {short_gaps} short gaps bridged" if short_gaps else ""
+        bridged = f", {count(short_gaps, 'short gap')} bridged" if short_gaps else ""
         notes.append(
             f"the time steps are uneven (by up to {100 * uneven:.0f} %): resampled at {1 / period:.4g} Hz{bridged}"
         )
     if short:
-        notes.append(f"{short} rows in pieces shorter than {SHORTEST} samples: dropped")
+        notes.append(f"{count(short, 'row')} in pieces shorter than {SHORTEST} samples: dropped")
     if not pieces:
         raise InputError(f"no piece of the log between gaps is {SHORTEST} samples long")
     return pieces
@@ -349,7 +351,7 @@ def without_spikes(signals: dict[str, Array], notes: list[str]) -> dict[str, Arr
             out[name] = _bridged(x, bad)
             first = int(np.argmax(bad.any(axis=1)))
             notes.append(
-                f"{np.count_nonzero(bad)} outliers in the {label} (first: row {first + 1},"
+                f"{count(int(bad.sum()), 'outlier')} in the {label} (first: row {first + 1},"
                 f" joint {int(np.argmax(bad[first])) + 1}): replaced by interpolation"
             )
     return out

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from armdyn.errors import count
 from armdyn.files.text import write_text
 from armdyn.identification.model import TERMS
-from armdyn.pages.motion import curve, motion, motion_page, short
+from armdyn.pages.motion import curve, motion, motion_page, short, units
 from armdyn.pages.writer import escape, navigation, section, table
 
 if TYPE_CHECKING:
@@ -59,17 +60,19 @@ def _verdict(e: Estimate) -> str:
     errors = f"{100 * e.error:.2f} % torque error, held out {_held_out(e):.2f} %"
     if e.validation is not None:
         errors += f", validation log {100 * e.validation.error:.2f} %"
-    kind, count = "verdict" if e.trusted else "doubtful", len(e.warnings)
-    said = f"{count} warning{'s' if count > 1 else ''}" if count else "no warnings"
+    kind, found = "verdict" if e.trusted else "doubtful", len(e.warnings)
+    said = count(found, "warning") if found else "no warnings"
     said = said if e.trusted else f"not to be trusted: {said}"
-    return f'<span class="chip {kind}">{errors}</span><a class="chip {kind}" href="#summary">{said}</a>'
+    warned = "doubtful" if found else kind
+    return f'<span class="chip {kind}">{errors}</span><a class="chip {warned}" href="#summary">{said}</a>'
 
 
 def _motion(e: Estimate) -> dict[str, Any]:
     """Animation of the arm along the training log, with the measured and predicted torques below."""
     names = list(e.given.joint_names)
     log = e.training
-    under = [("measured torque [N m], [N]", names, log.tau), ("predicted torque [N m], [N]", names, log.predicted)]
+    label = units(e.given, "N m", "N")
+    under = [(f"measured torque {label}", names, log.tau), (f"predicted torque {label}", names, log.predicted)]
     return motion(e.given, log.t - log.t[0], log.q, log.tau, under)
 
 

@@ -58,6 +58,12 @@ class Animation(View):
 Charts = Sequence[tuple[str, Sequence[str], Any]]  # label, names of the curves, values (times, curves)
 
 
+def units(arm: Arm, turning: str, sliding: str) -> str:
+    """The units of quantities along the joints: of revolute and of prismatic ones, and of a floating base."""
+    kinds = {joint.revolute for joint in arm.joints} | ({True, False} if arm.floating else set())
+    return ", ".join(f"[{unit}]" for kind, unit in ((True, turning), (False, sliding)) if kind in kinds)
+
+
 def animation(arm: Arm, t: Any, q: Any, tau: Any, charts: Charts, title: str, message: str = "") -> Animation:
     """The page of a motion q(t) (times, n) with torques and charts."""
     return Animation(motion_page(title, message, motion(arm, t, q, tau, charts)), title)

@@ -169,12 +169,14 @@ class Trajectory(ComparedByValue, Result):
 
     def _curves(self) -> tuple[tuple[str, list[str], np.ndarray], ...]:
         """The curves over time: label, names, values (times, names) of the first lane."""
+        from armdyn.pages.motion import units  # imported only when needed
+
         first = (0,) * (self.q.ndim - 2)
         positions, velocities = ([*base, *self.arm.joint_names] for base in self._base_names)
         return (
-            ("position [rad], [m]", positions, self.q[first]),
-            ("velocity [rad/s], [m/s]", velocities, self.qd[first]),
-            ("torque [N m], force [N]", velocities, self.tau[first]),
+            (f"position {units(self.arm, 'rad', 'm')}", positions, self.q[first]),
+            (f"velocity {units(self.arm, 'rad/s', 'm/s')}", velocities, self.qd[first]),
+            (f"torque {units(self.arm, 'N m', 'N')}", velocities, self.tau[first]),
         )
 
     def plot(self, engine: Literal["page", "plotly"] = "page") -> Any:

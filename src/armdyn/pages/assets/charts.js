@@ -185,5 +185,5 @@ const Chart = (() => {
     return { show(now) { values = Array.from(now); say(); draw(); }, mark(row) { at = row === null ? null : [row, row]; say(); draw(); } };
   }
 
-  return { curves, legend, heat, bars, ticks, before, matrix };
+  return { curves, legend, heat, bars, ticks, scaled, before, matrix };
 })();

@@ -34,7 +34,8 @@ const Curves = (() => {
       const least = Math.min(0, ...ends), largest = Math.max(0, ...ends), y = (v) => top + h * (largest - v) / (largest - least || 1), x = (k) => left + w * (k + 0.5) / n;
       const line = (x0, y0, x1, y1) => { g.beginPath(); g.moveTo(x0, y0); g.lineTo(x1, y1); g.stroke(); };
       g.fillStyle = color("muted"); g.strokeStyle = color("grid"); g.textAlign = "right"; g.textBaseline = "middle";
-      for (const v of Chart.ticks(least, largest, 5)) { line(left, y(v), left + w, y(v)); g.fillText(minus(short(v)), left - 6, y(v)); }
+      const lines = Chart.ticks(least, largest, 5);
+      for (const v of lines) { line(left, y(v), left + w, y(v)); g.fillText(Chart.scaled(v, lines), left - 6, y(v)); }
       g.textAlign = "left"; g.fillText(chart.y, 4, 8);
       chart.names.forEach((name, k) => {
         if (!upright) { g.fillStyle = color("muted"); g.textAlign = "center"; g.fillText(name, x(k), top + h + 12, w / n - 4); } else if (x(1) - x(0) > 11 || k % Math.ceil(11 / (x(1) - x(0))) === 0) {

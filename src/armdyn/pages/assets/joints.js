@@ -165,5 +165,5 @@ const Joints = (() => {
       pinned(on) { table.classList.toggle("pinned", on); }, open: (all) => groups.forEach((group) => toggle(group, all)) };
   }
 
-  return { create, told, limbs };
+  return { create, told, limbs, decimals };
 })();

@@ -6,7 +6,7 @@
   const arm = await Live.load(robot), { arrays } = arm, viewer = Viewer.create($("arm-view"), robot, arrays);
   const last = motion.t.length - 1, end = motion.t[last], now = { t: motion.t[0], playing: false, speed: 1 };
   if (motion.postures) document.body.dataset.still = last < 1 ? "one" : "many"; // nothing has a time, one posture cannot be played
-  const names = Joints.told(robot.names), base = motion.tau.length - robot.n;
+  const names = Joints.told(robot.names), digits = Joints.decimals(robot), base = motion.tau.length - robot.n;
 
   // One row per joint: position, torque with a bar, the limit, and the largest torque of the whole motion with its time.
   const rows = robot.names.map((name, i) => {
@@ -14,17 +14,17 @@
     const bar = el("i"), mark = el("u"), cells = { q: el("td"), torque: el("td", { class: "gravity" }) }, full = limit || Math.abs(peak?.[0]) || 1;
     if (peak) mark.style.left = `${50 + 50 * Math.max(-1, Math.min(1, peak[0] / full))}%`; else mark.hidden = true;
     const line = el("tr", {}, el("th", { scope: "row", title: name, class: names[i].length < 17 && "short" }, names[i]), cells.q, el("td", { class: "way" }, el("div", { class: limit ? "track" : "track open" }, bar, mark)), cells.torque,
-      el("td", { class: "most" }, limit ? short(limit) : "–"), el("td", { class: "peak" }, peak ? `${minus(short(peak[0], 4))} ${unit} at ${peak[1].toFixed(2)} s` : "–"),
+      el("td", { class: "most" }, limit ? short(limit) : "–"), el("td", { class: "peak" }, peak ? `${minus(peak[0].toFixed(digits))}\u00a0${unit.replace(" ", "\u00a0")} at\u00a0${peak[1].toFixed(2)}\u00a0s` : "–"),
       el("td", { class: "part" }, limit && peak ? `${(100 * Math.abs(peak[0]) / limit).toFixed(0)}` : ""));
     line.classList.toggle("beyond", Boolean(limit && peak && Math.abs(peak[0]) > limit));
     return { line, show(q, tau) {
       const part = Math.max(-1, Math.min(1, tau / full));
       bar.style.left = `${50 + Math.min(0, 50 * part)}%`; bar.style.width = `${Math.abs(50 * part)}%`;
-      cells.q.textContent = Page.angle(q, robot.kinds[i]); cells.torque.textContent = minus(short(tau));
+      cells.q.textContent = Page.angle(q, robot.kinds[i]); cells.torque.textContent = Number.isFinite(tau) ? minus(tau.toFixed(digits)) : "–";
     } };
   });
   const head = (text, attributes = {}) => el("th", { scope: "col", ...attributes }, text);
-  $("bars").append(el("caption", { class: "unseen" }, "joint torques now and their largest values"), el("thead", {}, el("tr", {}, head("joint"), head("q"), el("td"), head(robot.kinds.includes("prismatic") ? "torque N m, N" : "torque N m"), head("limit"), head("peak"), head("%", { title: "peak as a part of the limit" }))),
+  $("bars").append(el("caption", { class: "unseen" }, "joint torques now and their largest values"), el("thead", {}, el("tr", {}, head("joint"), head("q"), el("td"), head(robot.kinds.includes("prismatic") ? "torque N m, N" : "torque N m"), head("limit", { class: "most" }), head("peak"), head("%", { title: "peak as a part of the limit" }))),
     el("tbody", {}, ...rows.map(({ line }) => line)));
   const along = ({ x, y }, t) => {
     if (!x.length) return NaN;
