@@ -152,6 +152,13 @@ def test_short_quantities_stay_formulas_and_long_ones_are_readable():
     assert r"U^{-1} &= \left[\begin{matrix}1 & - {\alpha}'_{12}" in latex
 
 
+def test_symbols_leave_no_numbers():
+    """A link without mass (the Puma's first) has an inertia: it is a symbol too."""
+    text = "\n".join(readable(armdyn.load("puma560").inertia_matrix, "symbols"))
+    assert "U_1zz = I_1zz + x_3" in text
+    assert not re.search(r"\d\.\d", text)
+
+
 def test_what_has_no_symbols_says_so():
     with pytest.raises(InputError, match='ask for parameters="numbers"'):
         armdyn.load("baxter").gravity_load.derivation("symbols")

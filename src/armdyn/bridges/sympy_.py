@@ -120,16 +120,19 @@ def _joint(i: int, joint: Joint, name: Name) -> Joint:
 
 
 def _link(i: int, link: Link, name: Name) -> Link:
-    """Name the mass, the centre of mass and the inertia about it."""
+    """Name the mass, the centre of mass and the inertia about it; about the origin, if there is no mass."""
+
+    def named(inertia: Sym3) -> Sym3:
+        axes = ("xx", "xy", "yy", "xz", "yz", "zz")
+        return Sym3(*(name(f"I_{i}{pair}", x) for pair, x in zip(axes, inertia.entries, strict=True)))
+
     if link.mass == 0:
-        return link
-    com, inertia = link.com, link.inertia_about_com
+        moment = Vec3(*(name(f"k_{i}{axis}", x) for axis, x in zip("xyz", link.moment, strict=True)))
+        return replace(link, moment=moment, inertia=named(link.inertia))
+    com = link.com
     along = com.y == 0 and com.z == 0
     centre = Vec3(*(name(f"l_c{i}{'' if along else axis}", x) for axis, x in zip("xyz", com, strict=True)))
-    entries = (
-        name(f"I_{i}{axes}", x) for axes, x in zip(("xx", "xy", "yy", "xz", "yz", "zz"), inertia.entries, strict=True)
-    )
-    return Link.from_com(name(f"m{i}", link.mass), centre, Sym3(*entries))
+    return Link.from_com(name(f"m{i}", link.mass), centre, named(link.inertia_about_com))
 
 
 Turning = tuple[int, bool]  # index of a joint in q; True for its cosine, False for its sine
