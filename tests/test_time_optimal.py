@@ -403,6 +403,9 @@ def test_it_can_be_saved(tmp_path):
         (WAY, {"limits": MotionLimits(torque=np.inf)}, "nothing limits the acceleration"),
         (WAY, {"limits": MotionLimits(tool_speed=-1.0)}, "tool_speed"),
         (WAY, {"limits": {"torque": 3}}, "MotionLimits"),
+        (WAY, {"limits": MotionLimits(jerk="fast")}, "jerk limits are one number or .6,., above 0; got 'fast'"),
+        (WAY, {"limits": MotionLimits(jerk=9.0), "grid": 4}, "need a grid of at least 8 steps"),
+        (WAY, {"limits": MotionLimits(torque=[110, 110, 0, 12, 12, 12])}, "torque limits of elbow_joint are both 0"),
         (WAY, {"limits": MotionLimits(jerk=0.0)}, "jerk limits are one number or .6,., above 0"),
         (WAY, {"limits": MotionLimits(torque_rate=[1.0, 2.0])}, "torque_rate limits are one number"),
         (WAY, {"payload": 60.0}, "cannot hold still.*torque of"),
@@ -494,6 +497,15 @@ def test_boxes_whose_corners_prove_nothing():
     ):
         with pytest.raises(InputError, match=message):
             Uncertain(UR5, **given).corners()
+
+
+def test_power_and_torque_rate_together():
+    """A limit of power is infinitely far at standstill, and infinitely steep."""
+    limits = MotionLimits(torque=[30.0, 20.0, 10.0], power=20.0)
+    free = armdyn.time_optimal(PLANAR, BEND, limits=limits, grid=30)
+    slow = armdyn.time_optimal(PLANAR, BEND, limits=replace(limits, torque_rate=500.0), grid=30)
+    assert free.duration < slow.duration < 1.15 * free.duration
+    assert (slow.tau * slow.qd).sum(-1).max() == pytest.approx(20.0, rel=1e-3)
 
 
 def test_a_free_path_is_faster_and_keeps_all_limits():

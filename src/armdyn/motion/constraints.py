@@ -99,6 +99,12 @@ class LimitArrays:
             torque = np.broadcast_to(torque, (n, 2)) if torque.shape in ((2,), (n, 2)) else torque
             if torque.shape != (n, 2) or not (torque[:, 0] <= torque[:, 1]).all():
                 raise InputError(f"torque limits are ({n},) or ({n}, 2), lower then upper; got shape {torque.shape}")
+        if not callable(torque) and (torque[:, 0] == torque[:, 1]).any():
+            stuck = int(np.argmax(torque[:, 0] == torque[:, 1]))
+            raise InputError(
+                f"the torque limits of {arm.joint_names[stuck]} are both {torque[stuck, 1]:g}: there is no torque to "
+                "move it with; lock the joint, or give limits=MotionLimits(torque=...)"
+            )
         velocity = _positive(arm.velocity_limits if limits.velocity is None else limits.velocity, n, "velocity")
         acceleration = _positive(np.inf if limits.acceleration is None else limits.acceleration, n, "acceleration")
         for name in ("tool_speed", "tool_acceleration", "power"):
@@ -115,10 +121,13 @@ class LimitArrays:
 
 
 def _positive(value: Any, n: int, name: str) -> np.ndarray:
-    array = np.asarray(value, float)
+    try:
+        array = np.asarray(value, float)
+    except (TypeError, ValueError):
+        array = np.array(np.nan)
     array = np.full(n, array) if array.ndim == 0 else array
     if array.shape != (n,) or not (array > 0).all():
-        raise InputError(f"{name} limits are one number or ({n},), above 0; got {np.asarray(value).tolist()}")
+        raise InputError(f"{name} limits are one number or ({n},), above 0; got {value!r}")
     return array
 
 

@@ -26,6 +26,8 @@ ROUNDS = 60  # linear programs
 WIDEST, NARROWEST = 1.0, 1e-3  # the trust region of z, as a part of z
 DONE = 2e-6  # of the time: what a round has to gain
 ELASTIC = 1e3  # what it costs, in times of the motion, to exceed rates by as much as their limits
+FEWEST = 8  # steps
+FAR = 1e9  # a limit so large is none: power at standstill
 SLOWEST = 1e-9  # of the largest z
 
 
@@ -182,7 +184,7 @@ def _program(at: Constraints, grid: Steps, z: np.ndarray, limits: RateLimits) ->
 
     def add(u: np.ndarray, v: np.ndarray, side: np.ndarray) -> None:
         """Rows u_k u + v_k z ≤ side, (points,) each."""
-        fine = np.isfinite(side) & (np.abs(u) + np.abs(v) > 0)
+        fine = (np.abs(side) < FAR) & (np.abs(u) + np.abs(v) > 0)
         rows = np.arange(int(fine.sum()))
         blocks.append(sparse.csr_array(
             (np.concatenate([u[fine], v[fine]]), (np.tile(rows, 2), np.concatenate([k[fine], points + k[fine]]))),
@@ -276,6 +278,10 @@ def _ends(at: Constraints, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
         shape = at.alpha.shape[1:]
         values.append((low.reshape(shape), high.reshape(shape)))
     (low, high), (low_more, high_more) = values
+    moving = (z > 0)[:, None]  # z is fixed at an end at rest, where a limit of power is infinitely steep
     with np.errstate(invalid="ignore"):
-        slopes = [np.nan_to_num((b - a) / step[:, None]) for a, b in ((low, low_more), (high, high_more))]
+        slopes = [
+            np.where(moving, np.nan_to_num((b - a) / step[:, None]), 0.0)
+            for a, b in ((low, low_more), (high, high_more))
+        ]
     return low + at.tight[0, 0], high - at.tight[1, 0], slopes[0], slopes[1]

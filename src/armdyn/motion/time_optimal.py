@@ -267,6 +267,8 @@ def _motions(
     changes = RateLimits.of(limits, arms, friction)
     solved = _solved(problem, grid, REFINEMENTS)
     if changes is not None:
+        if grid < rates.FEWEST:
+            raise InputError(f"limits of jerk and torque rate need a grid of at least {rates.FEWEST} steps, got {grid}")
         solved = [_with_rates(problem.of([i]), grid, lane, changes) for i, lane in enumerate(solved)]
     lanes = iter(solved)
     return _motions_of(arms[0], [[next(lanes) for _ in path.pieces] for path in paths], friction)
