@@ -213,6 +213,22 @@ def test_simulations_have_them(dry: bool, tmp_path):
         np.testing.assert_allclose(qdd, expected, rtol=2e-3, atol=1e-3)
 
 
+def test_an_fmu_has_them(tmp_path):
+    from armdyn.codegen.text.numpy import compile_numpy
+    from armdyn.deployment.fmu import _joint_forces
+    from armdyn.deployment.fmu_model import FmuModel
+
+    arm, _ = loaded(tmp_path, coupled())
+    q, qd = np.random.default_rng(8).uniform(-1, 1, (2, 4))
+    for friction in (True, False):
+        model = FmuModel(arm, False, friction)
+        assert model.pushed == friction
+    made = _joint_forces(FmuModel(arm, False, True)).program
+    expected = arm.joint_forces(q, qd, 0 * q)  # the joints have no friction of their own
+    np.testing.assert_allclose(compile_numpy(made)(q[None], qd[None])[0], expected, rtol=1e-12)
+    assert np.abs(expected - arm.uncoupled.joint_forces(q, qd, 0 * q)).max() > 1
+
+
 def test_files_keep_them(tmp_path):
     arm, _ = loaded(tmp_path, coupled())
     q, qd, tau = np.random.default_rng(7).uniform(-1, 1, (3, 4))
