@@ -380,3 +380,25 @@ def test_remembered_calls_leak_nothing_and_survive_copies_of_their_names():
     del kernel
     gc.collect()
     assert gone() is None
+
+
+def test_wrenches_by_frame_are_those_of_one_array_however_they_are_stored():
+    arm = armdyn.load("ur5")
+    q, qd, qdd = np.random.default_rng(12).uniform(-1, 1, (3, 6))
+    names = arm.frame_names[:3]
+    wrenches = np.random.default_rng(13).normal(size=(3, 6))
+    expected = arm.kernel("inverse_dynamics", tool_wrench=tuple(names))(q, qd, qdd, wrenches.ravel())
+    ways = {
+        "plain": list(wrenches),
+        "strided": list(np.repeat(wrenches, 2, axis=1)[:, ::2]),
+        "lists": wrenches.tolist(),
+        "backwards": [x[::-1].copy()[::-1] for x in wrenches],
+        "one of them a list": [*wrenches[:2], wrenches[2].tolist()],
+        "pickled": pickle.loads(pickle.dumps(list(wrenches))),
+    }
+    for way, rows in ways.items():
+        for _ in range(2):  # the first call finds the kernel, the next ones remember it
+            got = arm.inverse_dynamics(q, qd, qdd, tool_wrench=dict(zip(names, rows, strict=True)))
+            np.testing.assert_array_equal(got, expected, err_msg=way)
+    with pytest.raises(InputError, match=r"must be \(force, torque\), of the shape \(\.\.\., 6\); got \(3,\)"):
+        arm.inverse_dynamics(q, qd, qdd, tool_wrench=dict(zip(names, [*wrenches[:2], np.zeros(3)], strict=True)))

@@ -792,8 +792,17 @@ def _damping(damping: Any) -> float:
 
 def _joined(wrenches: dict[str, Any]) -> Any:
     """One array of wrenches (force, torque), one per frame; None if they are no such vectors of doubles."""
+    each = [*wrenches.values()]
+    for one in each:
+        if type(one) is not _ARRAY or one.dtype is not _DOUBLE or one.shape != (6,):
+            break
+    else:
+        try:
+            return np.frombuffer(b"".join(each))  # the quickest way
+        except TypeError:  # a strided vector is none of bytes
+            pass
     try:
-        rows = np.array([*wrenches.values()])
+        rows = np.array(each)
     except ValueError:  # of different shapes, say
         return None
     return rows.reshape(-1) if rows.shape == (len(wrenches), 6) and rows.dtype is _DOUBLE else None
