@@ -253,3 +253,101 @@ def test_bad_input():
     ):
         with pytest.raises(InputError, match=message):
             armdyn.identify_servo(PLANAR, log_of(q, q), **options)
+
+
+LAWS = {"kp": [30.0], "kd": [1.2], "delay": 0.008, "armature": [0.02], "viscous": [0.1], "coulomb": [0.3]}
+
+
+@pytest.fixture(scope="module")
+def columns():
+    """t, command and position of a pendulum under a servo, one row per sample."""
+    t, command = commands(1, 4.0, 100.0, np.random.default_rng(3), 1.0)
+    log = record(with_servos(pendulum(), **LAWS), t, command, noise=1e-4)
+    return np.column_stack([t, command, log.array("q")])
+
+
+def written(path, header, rows):
+    np.savetxt(path, rows, delimiter=",", fmt="%.7f", header=header, comments="")
+    return path
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["timestamp,action.swing.pos,observation.state.swing.pos", "time,goal_position_1,present_position_1", "t,cmd_1,q1"],
+)
+def test_logs_as_servo_arms_write_them(columns, tmp_path, header):
+    log = armdyn.Log.read(written(tmp_path / "log.csv", header, columns), joints=["swing"])
+    np.testing.assert_allclose(log.array("command"), columns[:, 1:2], atol=1e-6)
+    np.testing.assert_allclose(log.array("q"), columns[:, 2:], atol=1e-6)
+
+
+def test_missing_rows_stay_missing(columns, tmp_path):
+    """Their times are simulated, not compared, and the period is that of the rows that are there."""
+    rng = np.random.default_rng(0)
+    rows = columns[(rng.random(len(columns)) > 0.02) | (columns[:, 0] == 0)]
+    path = written(tmp_path / "log.csv", "t,command1,q1", rows)
+    log = armdyn.Log.read(path)
+    assert log.period == pytest.approx(0.01, rel=1e-6)
+    (piece,) = log.pieces
+    assert piece.measured.sum() == len(rows)
+    np.testing.assert_allclose(piece.q[piece.measured > 0], rows[:, 2:], atol=1e-6)
+    found = armdyn.identify_servo(pendulum(), log, prior=0, friction="coulomb")
+    assert found.trusted, found.doubts
+    assert found.parameters.kp[0] == pytest.approx(30, rel=0.02)
+    text = path.read_text().splitlines()
+    text[50] = ",".join([text[50].split(",")[0], "", text[50].split(",")[2]])
+    path.write_text("\n".join(text))
+    assert "1 commands are missing: the ones before hold on" in armdyn.Log.read(path).notes
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t, c, q: (t, np.rad2deg(c), np.rad2deg(q)), "in degrees.*degrees=True or degrees=False"),
+        (lambda t, c, q: (t, np.rad2deg(c), q), "commands move .* times as far .* commands in degrees"),
+        (lambda t, c, q: (t, np.round(700 * c), np.round(700 * q)), "whole numbers: are these encoder counts"),
+        (lambda t, c, q: (t, c + np.pi / 2, q), "1.67 rad or m apart throughout"),
+        (lambda t, c, q: (t, c, 0 * q), "no joint moves"),
+    ],
+)
+def test_logs_that_cannot_be_meant(columns, tmp_path, change, message):
+    rows = np.column_stack(change(*columns.T))
+    with pytest.raises(InputError, match=message):
+        armdyn.identify_servo(pendulum(), written(tmp_path / "log.csv", "t,command1,q1", rows))
+
+
+def test_a_log_of_commands_is_not_for_identify(columns, tmp_path):
+    path = written(tmp_path / "log.csv", "t,command1,q1", columns)
+    with pytest.raises(InputError, match=r"no torques.*identify_servo"):
+        armdyn.identify(pendulum(), path)
+    with pytest.raises(InputError, match=r"no torques.*no commanded positions"):
+        armdyn.Log.read(written(tmp_path / "q.csv", "t,q1", columns[:, [0, 2]]))
+
+
+def test_a_torque_limit_that_acts_rarely():
+    """Steps of a command saturate the servo for some milliseconds, which a fit without a limit takes for damping."""
+    t, command = commands(1, 4.0, 100.0, np.random.default_rng(5), 0.6)
+    for start in (90, 180, 270):
+        command[start : start + 40] += 0.4
+    laws = LAWS | {"kp": [40.0], "kd": [0.8], "viscous": [0.9]}
+    arm = with_servos(pendulum(), **laws, limit=[12.0])
+    found = armdyn.identify_servo(pendulum(), record(arm, t, command, noise=1e-4), prior=0, friction="coulomb")
+    assert found.trusted, found.doubts
+    assert 0.001 < (found.fit.run.saturated != 0).mean() < 0.1
+    assert found.parameters.limit[0] == pytest.approx(12.0, rel=0.03)
+    assert found.parameters.kp[0] == pytest.approx(40.0, rel=0.02)
+
+
+def test_a_joint_that_gravity_does_not_turn_gets_its_scale_from_the_others():
+    """A light second joint, geared like the first: reaction torques on the first one tell its size."""
+    rows = [
+        {"a": 0.3, "mass": 1.0, "com": (0, 0, 0), "inertia": (0,) * 6, "name": "swing"},
+        {"a": 0.1, "mass": 0.05, "com": (0.0, 0, 0), "inertia": (0, 0, 1e-5, 0, 0, 0), "name": "tip"},
+    ]
+    arm = armdyn.from_dh(rows, gravity=(0, -9.81, 0))
+    true = with_servos(arm, [30.0, 30.0], [1.2, 1.2], 0.008, [0.02, 0.02], [0.1, 0.1], [0.3, 0.3])
+    t, command = commands(2, 6.0, 100.0, np.random.default_rng(6), 1.0)
+    found = armdyn.identify_servo(arm, record(true, t, command, noise=1e-4), prior=0, friction="coulomb")
+    assert found.trusted, found.doubts
+    np.testing.assert_allclose(found.parameters.kp, 30, rtol=0.1)
+    np.testing.assert_allclose(found.parameters.armature, 0.02, rtol=0.1)

@@ -15,8 +15,9 @@ from armdyn.cli import app
 from armdyn.deployment.servo_pipeline import verdict
 from armdyn.errors import InputError
 from armdyn.identification.servo import _start
-from armdyn.identification.servo_fit import Recording, first_guess
+from armdyn.identification.servo_fit import first_guess
 from armdyn.identification.servo_model import ServoModel
+from armdyn.identification.servo_result import commanded
 from servo_logs import commands, record, with_servos
 
 
@@ -89,7 +90,7 @@ def test_damping_of_the_file_does_not_count_twice(swing, log):
     arm = replace(swing[0], given=replace(swing[0].given, joints=sticky))
     data = armdyn.Log.read(log)
     model = ServoModel(arm)
-    record = Recording(data.array("q"), data.array("command"), np.zeros(len(arm.minimal_parameters.names)))
+    record = next(commanded(data, np.zeros(len(arm.minimal_parameters.names))))
     start = first_guess(model, [record], data.period, _start(model, arm, None))
     assert start.viscous[0] == 0
     assert start.kd[0] == pytest.approx(1.3, rel=0.5)

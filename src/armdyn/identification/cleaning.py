@@ -82,9 +82,24 @@ def _timed(clock: Clock, t: Array, signals: dict[str, Array], notes: list[str]) 
     """The pieces of a log with these stamps over a clock."""
     _clock_notes(clock, t, notes)
     signals = {name: values[clock.kept] for name, values in signals.items()}
-    t = _cut(clock.t, clock.period, signals["q"], notes)
+    period = _without_holes(clock.t, clock.period) if "command" in signals else clock.period
+    t = _cut(clock.t, period, signals["q"], notes)
     doubts = [clock.doubt] if clock.doubt else []
-    return Clean(clock.period, _pieces(t, signals, clock.period, notes), clock.name, notes, doubts)
+    return Clean(period, _pieces(t, signals, period, notes), clock.name, notes, doubts)
+
+
+def _without_holes(t: Array, period: float) -> float:
+    """The period of rows of which some are missing: the usual step, if nearly all are multiples of it.
+
+    Rows then stay where they are. Commands that hold for one usual step must not be stretched to the mean one.
+    """
+    steps = np.diff(t)
+    usual = float(np.median(steps))
+    counts = np.maximum(np.round(steps / usual), 1)
+    even = np.abs(steps / usual - counts) < UNEVEN
+    if (counts == 1).all() or even.mean() < 0.9:
+        return period
+    return float(steps[even].sum() / counts[even].sum())
 
 
 def _forwards(
@@ -280,6 +295,8 @@ def _pieces(t: Array, signals: dict[str, Array], period: float, notes: list[str]
             uneven = max(uneven, jitter)
             even = np.arange(own[0], own[-1] + 1e-9 * period, period)
             piece = {k: _interpolated(even, own, v, period, k) for k, v in piece.items()}
+            if "command" in piece:
+                piece["measured"] = (np.abs(_nearest(even, own) - even) < 0.5 * period).astype(float)
             own = even
         pieces.append({"t": own, **piece})
     if uneven:
@@ -294,16 +311,25 @@ def _pieces(t: Array, signals: dict[str, Array], period: float, notes: list[str]
     return pieces
 
 
+def _nearest(even: Array, t: Array) -> Array:
+    """The stamp nearest to each time."""
+    after = np.clip(np.searchsorted(t, even), 1, len(t) - 1)
+    return np.where(even - t[after - 1] < t[after] - even, t[after - 1], t[after])
+
+
 def _interpolated(even: Array, t: Array, values: Array, period: float, signal: str) -> Array:
     """Resampling by cubic splines; torques, which jump with friction, by a monotone interpolant without overshoot.
 
-    A command holds until the next one.
+    A command holds until the next one; where rows are missing it goes on evenly.
     """
     required("scipy")
     from scipy.interpolate import CubicSpline, PchipInterpolator
 
     if signal == "command":
-        return np.asarray(values[np.maximum(np.searchsorted(t, even + 1e-9 * period, side="right") - 1, 0)])
+        held = values[np.maximum(np.searchsorted(t, even + 1e-9 * period, side="right") - 1, 0)]
+        missing = np.abs(_nearest(even, t) - even) >= 0.5 * period
+        held[missing] = np.stack([np.interp(even[missing], t, column) for column in values.T], axis=1)
+        return np.asarray(held)
 
     apart = np.r_[
         True, np.diff(t) > (0.2 * period if signal != "tau" else 0.0)

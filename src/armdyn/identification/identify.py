@@ -373,7 +373,10 @@ def checked(arm: Arm, log: Log, transmission: Any, zero: Any, gains: Any, folds:
     if folds < 2:
         raise InputError(f"expected at least 2 folds, got {folds}")
     if not log.drive:
-        raise InputError("the log has no torques or currents (tau), from which inertias and friction are identified")
+        servos = "" if log.pieces[0].command is None else "; its servos can be: identify_servo (armdyn servo)"
+        raise InputError(
+            f"the log has no torques or currents (tau), from which inertias and friction are identified{servos}"
+        )
     if log.drive == "current" and gains is None:
         raise InputError("the log has currents: give gains=[...] (N m per unit), or find them with identify_gains")
     degrees = [doubt for doubt in log.doubts if "degrees" in doubt]

@@ -31,7 +31,7 @@ SIGNALS = ("q", "qd", "qdd", "tau", "command")
 class Piece:
     """A uniformly sampled piece of a log: times (N,) and signals (N, n), of which only the positions are always there.
 
-    `command` holds the commanded positions.
+    `command` holds the commanded positions; `measured` (N,) is 0 where rows are missing and were interpolated.
     """
 
     t: Array
@@ -41,13 +41,15 @@ class Piece:
     qdd: Array | None = None
     log: int = 0  # the number of its log, if several are used together
     command: Array | None = None
+    measured: Array | None = None
 
     def __len__(self) -> int:
         return len(self.t)
 
     def __getitem__(self, rows: slice) -> Piece:
-        signals = {name: values[rows] for name, values in self.signals.items()}
-        return Piece(t=self.t[rows], log=self.log, **signals)
+        signals: dict[str, Any] = {name: values[rows] for name, values in self.signals.items()}
+        measured = None if self.measured is None else self.measured[rows]
+        return Piece(t=self.t[rows], log=self.log, measured=measured, **signals)
 
     @property
     def signals(self) -> dict[str, Array]:
@@ -147,8 +149,8 @@ class Log:
         for k in in_degrees & set(signals):
             signals[k] = np.deg2rad(signals[k])
         if not np.isfinite(signals.get("command", 0.0)).all():
-            del signals["command"]
-            said.append("some commands are missing: the commands are not used")
+            signals["command"], missing = _held_on(signals["command"])
+            said.append(f"{missing} commands are missing: the ones before hold on")
         if effort is not None and efforts is not None and t is not None:
             kept = np.isfinite(efforts).any(axis=1)  # outside the times of the efforts, there are none
             if not kept.all():
@@ -323,8 +325,21 @@ def _efforts(signals: dict[str, Array], path: Any, named: Columns) -> Array | No
     if efforts is None and "command" not in signals:
         if named.incomplete:
             raise InputError(f"{path}: {'; '.join(named.incomplete)}: torques or currents of every joint are needed")
-        raise InputError(f"{path}: no torques, efforts or currents; expected tau1, effort_1, current[0] ...")
+        raise InputError(
+            f"{path}: no torques, efforts or currents (tau1, effort_1, current[0] ...), and no commanded positions"
+            " (command1, cmd_1, goal_position_1, NAME/command ...); map the columns if they have other names"
+        )
     return efforts
+
+
+def _held_on(command: Array) -> tuple[Array, int]:
+    """Commands with the last one before in place of each that is missing (at the start, the first); how many are."""
+    known = np.isfinite(command)
+    if not known.any(axis=0).all():
+        raise InputError(f"no command at all for joint {int(np.argmin(known.any(axis=0))) + 1}")
+    rows = np.maximum.accumulate(np.where(known, np.arange(len(command))[:, None], -1), axis=0)
+    rows = np.where(rows < 0, np.argmax(known, axis=0), rows)
+    return np.take_along_axis(command, rows, axis=0), int(np.count_nonzero(~known))
 
 
 def _range(rows: Array) -> slice:
@@ -368,7 +383,21 @@ def as_log(log: Log | PathName, arm: Arm) -> Log:
 
 # Common names of the signals; a longer word comes before a shorter one that it contains.
 WORDS: dict[str, tuple[str, ...]] = {
-    "q": ("actual_q", "joint_position", "positions", "position", "angles", "angle", "theta", "jpos", "pos", "q"),
+    "q": (
+        "actual_q",
+        "present_position",
+        "actual_position",
+        "measured_position",
+        "joint_position",
+        "positions",
+        "position",
+        "angles",
+        "angle",
+        "theta",
+        "jpos",
+        "pos",
+        "q",
+    ),
     "qd": ("actual_qd", "joint_velocity", "velocities", "velocity", "qdot", "speed", "vel", "qd", "dq"),
     "qdd": ("accelerations", "acceleration", "qddot", "accel", "acc", "qdd", "ddq"),
     "tau": (
@@ -408,6 +437,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     ),
     "current": ("actual_current", "motor_current", "currents", "current", "curr", "cur", "i"),
 }
+# What LeRobot's recordings call them, in front of the joint.
+RECORDED = {"action": "command", "observation.state": "q"}
 TIME = dict.fromkeys(("t", "time", "times", "stamp", "timestamp", "clock", "secs", "seconds", "sec"), 1.0)
 DEGREE = r"(?:deg|degs|degree|degrees|°)"
 UNIT = rf"(?:{DEGREE}|rads?|radians?|m|mm|n[ *.·]?m|n|a|amps?|amperes?)(?:/s(?:\^?2|²|/s)?)?"
@@ -512,6 +543,10 @@ def time_column(names: Sequence[str]) -> tuple[str | None, float]:
 def _signal(name: str) -> tuple[str, str] | None:
     """(signal, joint) of one column, or None. The joint is a number or a name."""
     plain = re.sub(rf"[ _]*[\[(]{UNIT}[\])]$", "", name.strip().lower())
+    for prefix, signal in RECORDED.items():
+        match = re.fullmatch(rf"{prefix}[ _./\[]*(.+?)\]?(?:[ _./]+(?:pos|position))?", plain)
+        if match:
+            return signal, match.group(1)
     best: tuple[int, str, str] | None = None
     for signal, words in WORDS.items():
         for word in words:
@@ -555,9 +590,15 @@ def unit_doubts(period: float, pieces: list[dict[str, Array]]) -> list[str]:
 
 
 def _degrees(pieces: list[dict[str, Array]]) -> list[str]:
+    """Messages about positions in degrees or encoder counts."""
     reach = np.max([np.ptp(p["q"], axis=0) for p in pieces], axis=0)
     if reach.max() <= DEGREES:
         return []
+    if all((p["q"] == np.round(p["q"])).all() for p in pieces):
+        return [
+            f"a position ranges over {reach.max():.4g} in whole numbers: are these encoder counts? Convert them to"
+            " radians: (count - count at zero) * 2 pi / counts per turn."
+        ]
     moving = reach > 1e-3 * reach.max()
     small = moving & (reach < np.pi)
     if small.any():

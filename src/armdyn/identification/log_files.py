@@ -176,7 +176,9 @@ def _parquet(where: Path) -> Table:
     for name in stored.column_names:
         column = stored.column(name)
         try:
-            out[name] = np.asarray(column.to_numpy(), dtype=float)
+            values = column.to_numpy()
+            rows = np.stack(values) if values.dtype == object and len(values) else values  # a vector per row
+            out |= _spread(where, {name: np.asarray(rows, dtype=float)})
         except (TypeError, ValueError):
             continue  # text columns are not signals
     return out

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from armdyn.arm import Arm, as_arm
 from armdyn.chain import Servo
 from armdyn.errors import InputError, checked_keywords, choose
-from armdyn.identification.log import Log, PathName, as_log
+from armdyn.identification.log import Log, PathName, as_log, unit_doubts
 from armdyn.identification.servo_fit import (
     LATEST,
     LONG,
@@ -47,6 +47,7 @@ SLOWEST = 0.05  # rad/s or m/s: the Stribeck speed that is tried first
 SIGNIFICANT = 2.0  # deviations: what a further term must have to stay
 UNEXPLAINED = 1.3  # times the noise of the positions: another start, and at last a doubt
 MOST_STEPS = (12, 25, 25)  # of the three fits
+FAR = 1.0  # rad or m, the median distance of positions from commands: not that of a servo that holds its load
 STILL = 5.0  # times the resolution: a joint that moves less does not move
 
 
@@ -122,11 +123,11 @@ class _Stages:
     hold: float
     say: _Progress
 
-    def problem(self, shots: Shots, rest: Values, weight: Array | None = None) -> ServoProblem:
+    def problem(self, shots: Shots, rest: Values) -> ServoProblem:
         """Gains, delays, motors, viscous and Coulomb friction, and what limits there are, are free."""
         pairs = [(f, i) for f in LIMITED for i in range(self.model.n) if f != "limit" or np.isfinite(rest.limit[i])]
         free = _free_of(self.model, self.data, rest, self.guess, pairs, self.directions)
-        return ServoProblem(self.model, shots, free, rest, 12 / self.data.resolution**2 if weight is None else weight)
+        return ServoProblem(self.model, shots, free, rest, 1 / self.data.floor**2)
 
     def rough(self, given: Sequence[Values]) -> ServoFit:
         """Short shots from the best first guess of each joint: with a torque limit, without, or what the file has."""
@@ -239,21 +240,48 @@ class _Data:
                 raise InputError(f"the log has {one.n} joints, {arm.name} has {arm.n}")
             if abs(one.period - period) > 1e-3 * period:
                 raise InputError(f"all logs must have one sampling period, got {period:.6g} and {one.period:.6g} s")
-        records, longest = [], 4 * LATEST
+        records, longest = [], LONG
         for one, load in zip(logs, held, strict=True):
             added = added_by(model, arm, load)
-            records += [Recording(q, c, added) for q, c in commanded(one) if len(q) * period > longest]
+            records += [record for record in commanded(one, added) if len(record.q) * period > longest]
         if not records:
             raise InputError(f"no piece of the log is longer than {longest:.2g} s")
-        resolution = np.maximum(np.min([_resolution(r.q) for r in records], axis=0), 1e-7)
+        resolution = np.maximum(np.min([_resolution(r.q[r.measured > 0]) for r in records], axis=0), 1e-7)
         travel = np.max([np.ptp(r.q, axis=0) for r in records], axis=0)
+        _plausible(logs, records, arm.joint_names)
         still = [name for name, far, one in zip(arm.joint_names, travel, resolution, strict=True) if far < STILL * one]
+        if len(still) == arm.n:
+            raise InputError("no joint moves in the log: nothing can be said on the servos")
         if still:
-            raise InputError(f"{', '.join(still)} does not move in the log: nothing can be said on its servo")
+            raise InputError(
+                f"{', '.join(still)} does not move in the log: nothing can be said on its servo; lock it (lock={{'"
+                f"{still[0]}': ...}} of armdyn.load, --lock {still[0]}=...), or record a motion of it"
+            )
         noise = np.mean([_noise(r.q, period) for r in records], axis=0)
         notes = tuple(note for one in logs for note in one.notes)
         doubts = tuple(doubt for one in logs for doubt in one.doubts)
         return _Data(records, period, resolution, int(np.ceil(period / LONGEST_STEP - 1e-9)), noise, notes, doubts)
+
+
+def _plausible(logs: Sequence[Log], records: Sequence[Recording], names: Sequence[str]) -> None:
+    """Refuse positions or commands in other units, with which the fit would take long and find nothing."""
+    for one in logs:
+        wrong = {*unit_doubts(one.period, [{"q": piece.q} for piece in one.pieces])} & {*one.doubts}
+        if wrong and one.source:
+            raise InputError(f"{one.source}: {min(wrong)} If they are not, say degrees=True or degrees=False")
+    q, command = (np.concatenate([getattr(r, name) for r in records]) for name in ("q", "command"))
+    size = np.std(command, axis=0) / np.maximum(np.std(q, axis=0), 1e-12)
+    ratio = float(np.median(size))
+    for factor, first, second in ((180 / np.pi, "commands", "positions"), (np.pi / 180, "positions", "commands")):
+        if 0.5 < ratio / factor < 2:
+            raise InputError(f"commands move {ratio:.3g} times as far as positions: {first} in degrees, {second} not?")
+    apart = np.abs(np.median(command - q, axis=0))
+    i = int(np.argmax(apart))
+    if apart[i] > FAR:
+        raise InputError(
+            f"commands and positions of {names[i]} are {apart[i]:.3g} rad or m apart throughout: do both have the zero"
+            " of the arm's file?"
+        )
 
 
 def _noise(q: Array, period: float) -> Array:

@@ -35,11 +35,15 @@ CUTS = (1.0, 0.85, 0.7, 0.55, 0.4, 0.28, 0.2, 0.14)  # of the largest force aske
 
 @dataclass(frozen=True)
 class Recording:
-    """A uniformly sampled part of a log: positions and commands (samples, n), and what its load adds (p,)."""
+    """A uniformly sampled part of a log: positions and commands (samples, n), and what its load adds (p,).
+
+    Rows with `measured` (samples,) 0 were missing: they are simulated, but not compared.
+    """
 
     q: Array
     command: Array
     added: Array
+    measured: Array
 
 
 def smooth(q: Array, period: float) -> tuple[Array, Array, Array]:
@@ -67,7 +71,7 @@ def cut(
         done = 0
         while done < len(record.q) - 1:
             first = min(done, len(record.q) - 1 - size)
-            weight = np.ones((size + 1, record.q.shape[1]))
+            weight = np.repeat(record.measured[first : first + size + 1, None], record.q.shape[1], axis=1)
             weight[: done - first + (done > 0)] = 0.0
             inside = slice(first, first + size + 1)
             row = (record.q[inside], weight, before[first : first + size + 1 + lead], record.added, q[first], v[first])

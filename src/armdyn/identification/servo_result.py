@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -209,9 +209,8 @@ class ServoEstimate(Result):
         added = added_by(self.model, self.given, load)
         found = []
         steps = max(1, int(np.ceil(log.period / self.problem.shots.h - 1e-9)))
-        for q, command in commanded(log):
-            record = Recording(q, command, added)
-            shots, _, _ = cut([record], log.period, len(q) * log.period, steps, self.problem.shots.hold)
+        for record in commanded(log, added):
+            shots, _, _ = cut([record], log.period, len(record.q) * log.period, steps, self.problem.shots.hold)
             run = self.model.run(self.fit.values, shots, *self._first_state(record, log.period, steps))
             found.append(run.q[::steps, 0])
         return np.concatenate(found)
@@ -223,7 +222,7 @@ class ServoEstimate(Result):
         noise, and a joint that sticks keeps the error until it moves on.
         """
         rows = slice(0, max(round(SMOOTHING / period), 5) + 1)
-        part = replace(record, q=record.q[rows], command=record.command[rows])
+        part = Recording(record.q[rows], record.command[rows], record.added, record.measured[rows])
         shots, q, v = cut([part], period, len(part.q) * period, steps, self.problem.shots.hold)
         start = ServoProblem(self.model, shots, Free.nothing(self.fit.values), self.fit.values, self.problem.weight)
         fit = start.solved(np.zeros(0), q, v, FIRST_STEPS, lambda text: None)
@@ -268,14 +267,15 @@ class ServoEstimate(Result):
         }
 
 
-def commanded(log: Log) -> Iterator[tuple[Array, Array]]:
-    """Positions and commands of the pieces of a log."""
+def commanded(log: Log, added: Array) -> Iterator[Recording]:
+    """The pieces of a log with what its load adds."""
     for piece in log.pieces:
         if piece.command is None:
             raise InputError(
                 f"{log.source or 'the log'} has no commanded positions: give them as command=, or as columns command1 …"
             )
-        yield piece.q, piece.command
+        measured = np.ones(len(piece.q)) if piece.measured is None else piece.measured
+        yield Recording(piece.q, piece.command, added, measured)
 
 
 def added_by(model: ServoModel, arm: Arm, load: Any) -> Array:
