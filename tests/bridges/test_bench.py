@@ -490,3 +490,48 @@ def test_the_page_prints_on_few_sheets(browser, opened, name, sheets):  # noqa: 
     assert fields[1].replace("−", "-") == "-30.0"
     gravity = f"{arm.with_payload(1.5, (0, 0, 0.08)).gravity_load(arm.rest * 0)[0]:.1f}"
     assert gravity.replace("-0.0", "0.0") in text
+
+
+def test_five_tasks(browser, opened):  # noqa: F811
+    """Gravity torque at -30°, what 3 kg change, a fall with friction, what cannot be identified, export."""
+    arm = opened("puma560")
+    click = "document.getElementById(arguments[0]).click()"
+    row = """return [...document.querySelectorAll("#joints tbody tr")[1].querySelectorAll("td")].map((e) =>
+        (e.querySelector("input.number")?.value ?? e.textContent).replace("−", "-"))"""
+    enter(browser, "n2", "-30")
+    q = np.radians([0, -30, 0, 0, 0, 0])
+    _, shown, gravity, *_, part = browser.run(row)
+    assert shown == "-30.0"
+    assert float(gravity) == pytest.approx(arm.gravity_load(q)[1], abs=0.006)
+    assert int(part) == round(100 * abs(float(gravity)) / arm.joints[1].limit.effort)
+
+    browser.run(click, "pin")
+    enter(browser, "payload", "3")
+    loaded = arm.with_payload(3, (0, 0, 0.08))
+    difference = browser.run(row)[3]
+    assert float(difference) == pytest.approx(loaded.gravity_load(q)[1] - arm.gravity_load(q)[1], abs=0.006)
+
+    browser.wait("document.getElementById('fall').click(); setTimeout(arguments[0], 700)")
+    browser.run(click, "play")
+    t, ended, friction = browser.run(
+        "return [armdyn.world.t, Array.from(armdyn.arm.arrays.q), document.getElementById('friction').checked]"
+    )
+    truth = armdyn.simulate(loaded, q, duration=t, limits="stop").q[-1]
+    assert friction
+    assert np.degrees(np.abs(ended - truth)).max() < 0.5
+
+    browser.run("document.querySelector('[data-tab=parameters]').click()")
+    assert "9 not at all" in browser.run("return document.getElementById('parameters').innerText")
+
+    forms, csv = browser.run(
+        """document.getElementById("export").click();
+        const forms = [...document.querySelectorAll("#export-forms button")].map((button) => {
+          button.click(); return document.getElementById("export-text").value; });
+        return [forms, armdyn.share.csv()];"""
+    )
+    assert [json.loads(forms[2])[key] for key in ("q", "payload")] == [ended, {"mass": 3, "com": [0, 0, 0.08]}]
+    assert ".with_payload(3, (0, 0, 0.08))" in forms[0]
+    assert "tab=parameters" in forms[3]
+    last = [float(x) for x in csv.splitlines()[-1].split(",")]
+    assert last[0] == pytest.approx(t, abs=1e-4)
+    np.testing.assert_allclose(last[1:7], ended)
