@@ -196,3 +196,18 @@ def test_every_character_of_the_sources_has_a_similar_one():
     characters = {character for text in texts for character in text if ord(character) > 127}
     unlike = {character for character in characters if similar(character) in ("?", "")}
     assert len(unlike) < 0.2 * len(characters), unlike
+
+
+def test_a_message_that_says_a_call_in_both_languages_says_one(tmp_path):
+    """A chain that carries a gripper: the call in Python is not half translated."""
+    path = tmp_path / "arm.urdf"
+    limit = '<limit lower="-1" upper="1" effort="1" velocity="1"/>'
+    path.write_text(
+        '<robot name="arm"><link name="base"/><link name="upper"/><link name="flange"/><link name="finger"/>'
+        f'<joint name="a" type="revolute"><parent link="base"/><child link="upper"/>{limit}</joint>'
+        f'<joint name="b" type="revolute"><parent link="upper"/><child link="flange"/>{limit}</joint>'
+        f'<joint name="grip" type="prismatic"><parent link="flange"/><child link="finger"/>{limit}</joint></robot>'
+    )
+    said = str(RUN.invoke(app, ["check", str(path), "--tip", "flange"]).exception)
+    assert "Lock them at rest with --tip flange --lock rest, give them values, as in --lock grip=0.0, or" in said
+    assert "armdyn.load" not in said

@@ -106,6 +106,7 @@ HELP_ALL = TyperOption(
 
 def spelled(message: str, command: Any) -> str:
     """A message of the library with the options' names as the command line spells them."""
+    message = re.sub(r"armdyn\.load\([^()]*\) \(command line: ([^()]*)\)", r"\1", message)  # both are said
     for python, shell in command.spelling.items():
         message = re.sub(rf"(?<!\w){re.escape(python)}(?!\w)", shell, message)
     for parameter in command.params:
@@ -119,6 +120,7 @@ def spelled(message: str, command: Any) -> str:
             message = re.sub(rf"{keyword}True(?!\w)", option, message)
             message = re.sub(rf"{keyword}False(?!\w)", off or f"without {option}", message)
             message = re.sub(rf"{keyword}(['\"])([\w./-]+)\1", rf"{option} \2", message)
+            message = re.sub(rf"{keyword}{{(['\"])([\w./-]+)\1: ([^{{}}]+)}}", rf"{option} \2=\3", message)
             message = re.sub(rf"{keyword}(?=[\d+-])", f"{option} ", message)
             message = re.sub(rf"{keyword}(\.\.\.|(?=[\s,;.)]|$))", option, message)
     return message
