@@ -108,13 +108,13 @@ def speeds(many: int) -> None:
               f"ratio {one / together:.0f} to toppra one after the other")  # fmt: skip
 
 
-def with_friction() -> None:
-    """What toppra's motion asks of the motors of an arm with viscous friction."""
+def with_friction(paths: int) -> tuple[list[float], list[float]]:
+    """What toppra's motions ask of the motors with viscous friction; how much longer those take that can be run."""
     rows = [{**joint, "viscous": viscous} for joint, viscous in zip(_links(), (6.0, 4.0, 2.0), strict=True)]
     arm = armdyn.from_dh(rows, gravity=(0, -9.81, 0))
     limits = MotionLimits(torque=np.array([60.0, 35.0, 12.0]), velocity=np.full(3, 5.0))
     worst, slower = [], []
-    for seed in range(20):
+    for seed in range(paths):
         way = np.random.default_rng(seed).uniform(-1.5, 1.5, (4, 3))
         path, s, speed = by_toppra(arm, way, limits, 400)
         u = np.diff(speed**2) / (2 * np.diff(s))
@@ -123,9 +123,7 @@ def with_friction() -> None:
         tau = arm.inverse_dynamics(q, dq * x, dq * acceleration + ddq * x**2, friction=True)
         worst.append(float((np.abs(tau) / limits.torque).max()))
         slower.append(armdyn.time_optimal(arm, way, limits=limits, grid=400).duration / duration(s, speed))
-    print(f"viscous friction, 20 paths of a planar arm: toppra's motions ask for {np.median(worst):.0%} of the torques "
-          f"(median; at most {max(worst):.0%}); the motions that the motors can run take "
-          f"{np.median(slower) - 1:.1%} longer")  # fmt: skip
+    return worst, slower
 
 
 def _links() -> list[dict[str, Any]]:
@@ -148,7 +146,10 @@ def main(arguments: list[str] | None = None) -> None:
     logging.getLogger("toppra").setLevel(logging.ERROR)
     equal_times(asked.paths)
     speeds(asked.many)
-    with_friction()
+    worst, slower = with_friction(20)
+    print(f"viscous friction, 20 paths of a planar arm: toppra's motions ask for {np.median(worst):.0%} of the torques "
+          f"(median; at most {max(worst):.0%}); the motions that the motors can run take "
+          f"{np.median(slower) - 1:.1%} longer")  # fmt: skip
 
 
 if __name__ == "__main__":
