@@ -255,6 +255,10 @@ def test_files_keep_them(tmp_path):
         tmp_path, coupled().replace('name="fixed" pos="0.1 0.2 0" gravcomp="0.7"', 'name="f" gravcomp="1.3"')
     )
     assert whole.to_mjcf(tmp_path / "b.xml") == ()
+    (tmp_path / "c.toml").write_text((tmp_path / "a.toml").read_text().replace("rest = 0.3", "rest = -1.0"))
+    armdyn.load(tmp_path / "c.toml").to_mjcf(tmp_path / "c.xml")
+    written = armdyn.load(tmp_path / "c.xml").chain.tendons[0]
+    assert float(written.rest) == pytest.approx(-1)  # which MuJoCo takes for "at the spring's reference" if exact
     again = armdyn.load(tmp_path / "b.xml")
     np.testing.assert_allclose(
         again.forward_dynamics(q, qd, tau, friction=True), whole.forward_dynamics(q, qd, tau, friction=True), rtol=1e-9

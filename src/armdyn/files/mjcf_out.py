@@ -8,6 +8,7 @@ refuses inertias that no body can have too, and so does this writer. What MJCF c
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -153,7 +154,8 @@ def _tendons(chain: Chain, joints: list[str]) -> list[str]:
         numbers = {"stiffness": tendon.stiffness, "damping": tendon.damping, "armature": tendon.armature}
         words = [f'{key}="{float(x)!r}"' for key, x in numbers.items() if x != 0]
         name = quoted(tendon.name or f"tendon{k}")
-        lines.append(f'<fixed name={name} springlength="{float(tendon.rest)!r}" {" ".join(words)}>')
+        rest = -math.nextafter(1, 0) if tendon.rest == -1 else float(tendon.rest)  # -1 asks MuJoCo to choose
+        lines.append(f'<fixed name={name} springlength="{rest!r}" {" ".join(words)}>')
         lines += [f'  <joint joint={quoted(joints[i])} coef="{float(c)!r}"/>' for i, c in tendon.joints]
         lines.append("</fixed>")
     return lines
