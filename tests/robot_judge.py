@@ -18,11 +18,11 @@ import numpy as np
 import pinocchio as pin
 
 import armdyn
-from armdyn.algebra.frozen import cached_property
 from armdyn.files.urdf_xml import content
 from armdyn.formulations import physics
 from armdyn.formulations.elimination import eliminate, solve
 from armdyn.formulations.inverse_dynamics.derivatives import derivatives
+from armdyn.values import cached_property
 from oracles import plain, relative
 
 # The packages whose robots are judged; of pybullet_data's thousand random toys only the first.

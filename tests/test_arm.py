@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import armdyn
-from armdyn.algebra.frozen import fingerprint
 from armdyn.errors import InputError
 from armdyn.files import urdf_out
+from armdyn.values import fingerprint
 from comparing import close, pinocchio_of
 
 

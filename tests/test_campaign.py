@@ -16,8 +16,8 @@ pytest.importorskip("pinocchio", reason="Pinocchio, which the campaign compares 
 import attacks
 import attacks_on_files
 import campaign
-from armdyn.algebra.frozen import cached_property
 from armdyn.errors import FileError
+from armdyn.values import cached_property
 
 LINES = [f"line {k}" for k in range(100)]
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 
 from armdyn import files
-from armdyn.algebra.frozen import cached_property, fingerprint
 from armdyn.chain import Chain, Link, Placement
 from armdyn.chain.canonical import SNAP, SnapReport, compare, load_changes, snapped, snapped_placement
 from armdyn.chain.chain import no_tool, tip_names
@@ -30,6 +29,7 @@ from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.formulations.registry import Ports
 from armdyn.joint_arrays import JointArrays
 from armdyn.options import Cut, FileOptions, LoadKeywords, Lock, flat_keywords
+from armdyn.values import cached_property, fingerprint
 
 if TYPE_CHECKING:  # imported in the methods that need them, so that loading a robot does not import the compiler
     from armdyn.files.dh import StandardTable

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from armdyn.algebra.frozen import cached_property, fingerprint
 from armdyn.bridges import ProgramSource
 from armdyn.codegen import cache
 from armdyn.codegen.compile import Compiled, Shapes, load_or_compile, shapes
@@ -20,6 +19,7 @@ from armdyn.errors import InputError
 from armdyn.graph import Program
 from armdyn.graph.derive import jacobian_vector, vector_jacobian
 from armdyn.graph.simplify import simplify
+from armdyn.values import cached_property, fingerprint
 
 Step = tuple[str, tuple[str, ...]]  # kind of product, names of the inputs to differentiate by
 PRODUCTS = {"jacobian_vector": jacobian_vector, "vector_jacobian": vector_jacobian}

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.calibration.fit import GeometryFit, on_closure
 from armdyn.calibration.measured import Array, Poses
 from armdyn.calibration.model import ToolModel
@@ -18,6 +17,7 @@ from armdyn.chain.geometry import GeometryConstant, geometry_constants, with_geo
 from armdyn.files import arrays
 from armdyn.files.description import Frame
 from armdyn.results import Result, ResultTable
+from armdyn.values import cached_property
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm

@@ -17,7 +17,6 @@ from functools import lru_cache
 from typing import Any
 
 from armdyn.algebra import Angle, Scalar, Sym3, Vec3
-from armdyn.algebra.frozen import cached_property
 from armdyn.algebra.scalar import Rational, is_number
 from armdyn.chain.joint import (
     BELOW,
@@ -36,6 +35,7 @@ from armdyn.chain.joint import (
     named,
 )
 from armdyn.errors import InputError, choose
+from armdyn.values import cached_property
 
 
 def must_be_computable(chain: Chain) -> None:

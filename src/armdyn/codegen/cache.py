@@ -24,7 +24,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from armdyn import errors
-from armdyn.algebra.frozen import fingerprint
+from armdyn.values import fingerprint
 
 LIMIT = 256 * 2**20  # bytes
 MAGIC = b"armdyn kernel 1\n"

@@ -13,8 +13,8 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.errors import ComputationError
+from armdyn.values import cached_property
 
 MAGIC = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian
 RELOCATABLE, X86_64 = 1, 62  # e_type, e_machine

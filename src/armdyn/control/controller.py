@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.algebra import Operations
-from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm, as_arm
 from armdyn.codegen.compile import load_or_compile
 from armdyn.control.law import ControlLaw, Entry, sized
@@ -21,7 +20,7 @@ from armdyn.files import arrays
 from armdyn.formulations.registry import Shapes
 from armdyn.graph import Program
 from armdyn.html import table
-from armdyn.values import real_array
+from armdyn.values import cached_property, real_array
 
 Array = NDArray[np.float64]
 Arrays = dict[str, Array]

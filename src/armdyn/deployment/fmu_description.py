@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.sax.saxutils import quoteattr
 
-from armdyn.algebra.frozen import fingerprint
 from armdyn.deployment.fmu_model import UNITS, FmuModel, FmuVariable
 from armdyn.html import visible
+from armdyn.values import fingerprint
 
 PARTS = ("fmu", "stepping", "integration", "modes", "dynamics", "unsupported")
 SOURCES = tuple(f"armdyn_{part}.c" for part in PARTS)  # beside the arm's own

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import Joint
 from armdyn.chain.joint import NO_FORCES
 from armdyn.simulation.programs import Friction, frictions
+from armdyn.values import cached_property
 
 LONGEST_STEP = 1e-3  # s, of the integrator inside co-simulation
 STEPS_PER_RATE = 2  # steps of that length per 1/λ, λ the fastest decay: RK4 is stable beyond 0.36

@@ -14,9 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.errors import FileError, InputError
 from armdyn.files.text import read_bytes
+from armdyn.values import cached_property
 
 _MANIFEST = "package.xml"
 _NAME = re.compile(rb"<name>\s*([\w.-]+)\s*</name>")

@@ -17,10 +17,10 @@ from fractions import Fraction
 from operator import attrgetter
 from typing import Any
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.algebra.scalar import Operations
 from armdyn.graph.node import LEAVES, OPERATIONS, Graph, Node
 from armdyn.graph.passes import MalformedError, compiler_pass
+from armdyn.values import cached_property
 
 
 def text(program: Program) -> str:

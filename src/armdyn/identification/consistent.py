@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.errors import ComputationError
 from armdyn.identification.model import PAIRS, Model, Rows, natural_of, pseudo_inertia, reference_bodies
+from armdyn.values import cached_property
 
 Array = NDArray[np.float64]
 UNSURE = 0.1  # of a joint's torque: by what the prior's friction may well be off, however small it is

@@ -21,7 +21,6 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm, as_arm
 from armdyn.errors import ComputationError, InputError, choose, required
 from armdyn.identification.information import CRITERIA, Information
@@ -30,6 +29,7 @@ from armdyn.identification.linear import condition
 from armdyn.identification.threads import one_thread
 from armdyn.options import ExciteKeywords, Optimisation, Workspace, flat_keywords
 from armdyn.results import Result, ResultTable
+from armdyn.values import cached_property
 
 Array = NDArray[np.float64]
 LEAST = 120  # samples per trajectory while searching, at least

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.files.description import Frame
+from armdyn.values import cached_property
 
 Array = NDArray[np.float64]
 STEP = 1e-6  # rad or m, of finite differences of the violations of floor and clearance

@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import Chain, Joint
 from armdyn.chain.joint import DRIVE, POSITIVE
 from armdyn.errors import InputError, choose
 from armdyn.identification.processing import Motion, Processing, decimated, matrix_of, smooth_sign
 from armdyn.parameters import ExtendedParameters, extended_parameters
+from armdyn.values import cached_property
 
 Array = NDArray[np.float64]
 # The extra terms of each friction model.

@@ -22,11 +22,11 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.errors import required
 from armdyn.identification.log import Log, Piece
 from armdyn.identification.processing import Motion
+from armdyn.values import cached_property
 
 Array = NDArray[np.float64]
 MAX_ERROR = 0.7  # relative error above which an interpretation does not explain the log

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.algebra import exact
-from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import Joint, JointForces, Link, Ripple
 from armdyn.chain.joint import DRIVE
@@ -25,6 +24,7 @@ from armdyn.identification.nonlinear import MOST_TILT
 from armdyn.identification.preflight import Reading, changed
 from armdyn.identification.processing import Motion, Processing, joint_side, motions
 from armdyn.results import Result, ResultTable
+from armdyn.values import cached_property
 
 if TYPE_CHECKING:
     from armdyn.pages.motion import View

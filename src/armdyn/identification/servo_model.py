@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.chain.joint import NO_FORCES
 from armdyn.codegen.compile import load_or_compile
@@ -31,6 +30,7 @@ from armdyn.formulations.registry import Options
 from armdyn.graph.program import trace
 from armdyn.kernels.kernel import Kernel
 from armdyn.programs.assemble import assemble
+from armdyn.values import cached_property
 
 Array = NDArray[np.float64]
 AT_RUN_TIME = Options(parameters="runtime")

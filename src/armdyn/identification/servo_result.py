@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.identification.log import Log, PathName, as_log
 from armdyn.identification.servo_fit import SMOOTHING, Free, Recording, ServoFit, ServoProblem, cut
 from armdyn.identification.servo_model import ServoModel, Values
 from armdyn.results import Result, ResultTable
+from armdyn.values import cached_property
 
 Array = NDArray[np.float64]
 KNOWN = 0.03  # relative deviation: what is better known counts as determined

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from armdyn.algebra import Sym3, Vec3, exact
-from armdyn.algebra.frozen import cached_property
 from armdyn.chain import Chain, Link, Placement
 from armdyn.chain.chain import no_tool
 from armdyn.chain.joint import ROUNDING, impossibility
@@ -43,7 +42,7 @@ from armdyn.programs import search
 from armdyn.programs.assemble import Assembly, Options, assemble, input_ports, output_ports
 from armdyn.programs.program import compiled_program, program
 from armdyn.programs.search import paused_collector
-from armdyn.values import masked
+from armdyn.values import cached_property, masked
 
 LOG = logging.getLogger("armdyn")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.formulations.registry import Options, Shapes
@@ -19,6 +18,7 @@ from armdyn.kernels.describe import OfObject
 from armdyn.kernels.kernel import COLUMNS, Kernel, precision
 from armdyn.programs.assemble import Assembly, assemble
 from armdyn.programs.joint import Part, joint_inputs, joint_program, joint_values
+from armdyn.values import cached_property
 
 
 class SeveralQuantities(Kernel):

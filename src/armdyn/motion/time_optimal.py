@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.errors import InputError
 from armdyn.kernels.kernel import checked
 from armdyn.motion import compiled, rates
@@ -20,6 +19,7 @@ from armdyn.motion.path import Path, PathPiece, through
 from armdyn.motion.sweep import Speeds, fastest
 from armdyn.simulation.trajectory import Trajectory
 from armdyn.uncertainty import Samples, Uncertain
+from armdyn.values import cached_property
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm

@@ -22,7 +22,6 @@ from functools import lru_cache
 from typing import Any
 
 from armdyn.algebra import Angle, Scalar, Sym3, Vec3, exact
-from armdyn.algebra.frozen import cached_property
 from armdyn.chain import Chain, Link
 from armdyn.chain.joint import MASSLESS, NATURAL, Mimic
 from armdyn.errors import InputError
@@ -49,6 +48,7 @@ from armdyn.parameters.structure import (
     theorem_4,
     theorem_5,
 )
+from armdyn.values import cached_property
 
 NOTHING = Constants(MASSLESS.mass, MASSLESS.moment, MASSLESS.inertia)
 

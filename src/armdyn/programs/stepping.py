@@ -19,11 +19,11 @@ from itertools import combinations_with_replacement, product
 from typing import Any, TypeVar
 
 from armdyn.algebra import sqrt
-from armdyn.algebra.frozen import cached_property
 from armdyn.errors import choose
 from armdyn.formulations.coordinates import pose_rate
 from armdyn.graph.program import Program, flatten, inline, trace
 from armdyn.options import ADAPTIVE, FIXED
+from armdyn.values import cached_property
 
 IN_FLOATS = 1e-13  # of a condition of order, whose terms are at most about 10; exactly they are tested
 POSE, TWIST = 7, 6  # the numbers of a floating base: position and quaternion, linear and angular velocity

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import Chain
 from armdyn.codegen.compile import load_or_compile
@@ -30,6 +29,7 @@ from armdyn.simulation.judge import DEVIATION, Linear, examined, linearised
 from armdyn.simulation.request import Layout, Span, force_rows, forces_of, positive
 from armdyn.simulation.sampled_loop import SampledLoop, Timing, judged
 from armdyn.simulation.stepper import LawTorques, Signals, Stepper, Stored, stages
+from armdyn.values import cached_property
 
 Torque = Callable[..., Any]
 SWINGS = 3  # reversals of a torque at its rate limit that make an oscillation

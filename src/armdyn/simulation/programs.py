@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from armdyn.algebra import Vec3, sign
-from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import Chain, Joint, JointForces, Link
 from armdyn.chain.geometry import geometry_constants, with_geometry
@@ -36,6 +35,7 @@ from armdyn.parameters import minimal_parameters, realise
 from armdyn.programs.assemble import Options, assemble
 from armdyn.simulation.drives import Law, cheapest
 from armdyn.simulation.request import forces_of
+from armdyn.values import cached_property
 
 NEARLY_NONE = Fraction(1, 10**12)  # N m or N: dry friction of a joint that has none without a load
 

@@ -18,7 +18,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.chain import Chain
 from armdyn.codegen.compile import Compiled, load_or_compile
 from armdyn.codegen.target import Target
@@ -38,6 +37,7 @@ from armdyn.simulation.programs import (
 )
 from armdyn.simulation.request import Layout, Locks, Outside, Span, Stops, forces_of
 from armdyn.simulation.step import BLOCK_PIVOTS, PIVOTS, object_code
+from armdyn.values import cached_property
 
 WORK = 200_000  # steps of single states per call, between which Ctrl-C and progress are handled
 INSET = 1e-4  # of a step: more than rounding, so that a stage stays within the interval of a held value

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.errors import FileError, InputError
 from armdyn.files.text import written_whole
 from armdyn.sweeps.reductions import LabelledArray, Part, Variables, needed
+from armdyn.values import cached_property
 
 OWN = "_armdyn"  # readers of Parquet folders ignore names that start with an underscore
 

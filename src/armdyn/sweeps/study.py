@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.files import toml
 from armdyn.files.description import with_tool
 from armdyn.sweeps.reductions import LabelledArray, Part, Reduction, Variables, coordinates, labelled
+from armdyn.values import cached_property
 
 
 def digest(x: Any) -> str:

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from armdyn.algebra import scalar
-from armdyn.algebra.frozen import cached_property
 from armdyn.algebra.interval import FORMATS, Interval, Rounded, size
 from armdyn.codegen.compile import load_or_compile
 from armdyn.formulations import energies
 from armdyn.graph.derive import jacobian
 from armdyn.graph.program import Port, Program, inline, interpret, trace
 from armdyn.uncertainty.search import BATCH, EVALUATE, Enclosure, Pieces
+from armdyn.values import cached_property
 
 DEGREE = 2
 ANGLES = 2 * DEGREE + 1

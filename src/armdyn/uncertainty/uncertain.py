@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.algebra import exact
-from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import Link
 from armdyn.errors import InputError, choose, required
@@ -37,6 +36,7 @@ from armdyn.uncertainty.distributions import (
     unit_points,
 )
 from armdyn.uncertainty.statistics import Outcome, SobolIndices
+from armdyn.values import cached_property
 
 Array = NDArray[np.float64]
 # What torques are linear in, each on its own: their largest values over a box are at its corners.

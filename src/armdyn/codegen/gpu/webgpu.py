@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.codegen.gpu import wgsl
 from armdyn.errors import ComputationError, InputError
 from armdyn.graph.program import Program
+from armdyn.values import cached_property
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 BYTES = 4  # of a number in single precision

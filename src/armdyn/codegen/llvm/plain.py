@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.codegen import tuning
 from armdyn.codegen.llvm.ir import Slot, Writer, function, literal
 from armdyn.codegen.llvm.loop import (
@@ -42,6 +41,7 @@ from armdyn.codegen.llvm.straight_line import (
 from armdyn.codegen.llvm.trig import TRIG, sine_cosine, trig_far, trig_loop
 from armdyn.graph.node import LEAVES, Node
 from armdyn.graph.passes import MalformedError, compiler_pass
+from armdyn.values import cached_property
 
 
 @dataclass(frozen=True)

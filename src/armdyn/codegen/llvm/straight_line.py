@@ -25,7 +25,6 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.codegen import tuning
 from armdyn.codegen.llvm.ir import Slot, VectorType, Writer, framed, function, prefetch
 from armdyn.codegen.llvm.trig import LIMIT, TRIG, all_below, fused
@@ -33,6 +32,7 @@ from armdyn.codegen.target import Target
 from armdyn.graph.node import Graph, Node
 from armdyn.graph.passes import MalformedError, compiler_pass
 from armdyn.graph.program import Port, Program, check, counts
+from armdyn.values import cached_property
 
 
 @dataclass(frozen=True)
