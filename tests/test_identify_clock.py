@@ -160,3 +160,12 @@ def test_a_wander_that_short_windows_cannot_see_is_seen_in_longer_ones():
     stamps = t + 5e-4 * np.sin(2 * np.pi * 12 * t)
     assert roughness(stamps, q, window=41) == pytest.approx(roughness(t, q, window=41), abs=0.1)
     assert Log.of(stamps, q, q).clock == "even clock"
+
+
+def test_coarsely_rounded_stamps_are_of_even_rows():
+    t = np.arange(2000) / 156
+    q = np.stack([np.sin(3 * t), np.cos(2 * t)], axis=1)
+    log = Log.of(np.round(t / 0.021) * 0.021, q, q)
+    assert log.clock == "even clock"
+    assert log.rate == pytest.approx(156, rel=1e-3)
+    np.testing.assert_allclose(log.array("q"), q[: len(log)], atol=2e-2)

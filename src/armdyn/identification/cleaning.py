@@ -19,6 +19,7 @@ Mask = NDArray[np.bool_]
 GAP, BRIDGED = 3.0, 0.025  # a log is split where a step exceeds both this many periods and this many seconds
 SHORTEST = 16  # minimum length of a piece, in samples
 BACK = 0.02  # seconds by which time stamps may run backwards because of jitter
+ROUNDED = 0.1  # seconds to which stamps may be rounded
 MAX_RUNS = 20  # times that the clock may restart within a log
 SEPARATION = 1.0  # seconds inserted between two runs, so that the log is split there
 BACKWARDS = 0.9  # fraction of steps back from which a clock counts down, or rows are reversed
@@ -241,9 +242,13 @@ def _usable(t: Array, signals: dict[str, Array], notes: list[str]) -> Array:
 
 
 def _in_bursts(steps: Array) -> bool:
-    """Whether the rows were time-stamped in short bursts of similar length: the mean step is then the period."""
+    """Whether the rows were time-stamped in short bursts of similar length: the mean step is then the period.
+
+    Stamps that are rounded coarsely come in bursts of the same length, or one row more.
+    """
     longer = np.diff(np.flatnonzero(steps > 0))
-    return len(longer) > 50 and float(np.percentile(longer, 95)) <= 20 and float(np.max(steps)) < BACK
+    longest = ROUNDED if len(longer) and np.ptp(longer) <= 1 else BACK
+    return len(longer) > 50 and float(np.percentile(longer, 95)) <= 20 and float(np.max(steps)) < longest
 
 
 def _clock_notes(clock: Clock, t: Array, notes: list[str]) -> None:
