@@ -197,7 +197,7 @@ def compare(
         (apart[0], apart[1]),
         (*worst, *_constants(here, there)),
         tuple(_properties(here, there)),
-        (*here.ignored, *there.ignored),
+        tuple(dict.fromkeys((*here.ignored, *there.ignored))),  # two files of one robot say the same
         tuple(notes),
         samples,
         tolerance,

@@ -23,10 +23,12 @@ def command(
 
     The options that select a part of a file apply to both. Ends with status 1 if the robots differ.
     """
+    from dataclasses import replace
+
     from armdyn.comparison import compare
 
-    compared = compare(load(arm), load(other), samples=samples, tolerance=tolerance)
-    names = [os.path.basename(name) for name in (arm, other)]
+    names = (os.path.basename(arm), os.path.basename(other))
+    compared = replace(compare(load(arm), load(other), samples=samples, tolerance=tolerance), labels=names)
     if as_json:
         keys = ("joint", "what", "first", "second")
         print_json(

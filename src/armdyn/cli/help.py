@@ -120,7 +120,7 @@ def spelled(message: str, command: Any) -> str:
             message = re.sub(rf"{keyword}True(?!\w)", option, message)
             message = re.sub(rf"{keyword}False(?!\w)", off or f"without {option}", message)
             message = re.sub(rf"{keyword}(['\"])([\w./-]+)\1", rf"{option} \2", message)
-            message = re.sub(rf"{keyword}{{(['\"])([\w./-]+)\1: ([^{{}}]+)}}", rf"{option} \2=\3", message)
+            message = re.sub(rf"{keyword}{{(['\"])([\w./-]+)\1: '?([^{{}}']+)'?}}", rf"{option} \2=\3", message)
             message = re.sub(rf"{keyword}(?=[\d+-])", f"{option} ", message)
             message = re.sub(rf"{keyword}(\.\.\.|(?=[\s,;.)]|$))", option, message)
     return message
