@@ -96,6 +96,18 @@ def test_eval():
     )
 
 
+def test_eval_makes_no_program_where_the_code_is_known(monkeypatch):
+    armdyn.load("scara").compile("inertia_factors")
+    first = call("eval", "scara", "inertia_factors", "--json")
+
+    def made(*asked):
+        raise AssertionError(f"a program for {asked[1:]} is made")
+
+    monkeypatch.setattr("armdyn.kernels.kernel.program", made)
+    monkeypatch.setattr("armdyn.kernels.kernel.compiled_program", made)
+    assert call("eval", "scara", "inertia_factors", "--json") == first
+
+
 def test_eval_of_a_tree(tmp_path):
     robot, q = armdyn.load("panda_hand"), [0.1, -0.5, 0.3, -1.0, 0.2, 1.0, 0.4, 0.03]
     given = ("--q", ",".join(map(str, q)), "--json")

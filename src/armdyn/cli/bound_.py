@@ -48,7 +48,7 @@ def command(
     if as_json:
         print_json(_as_dict(loaded, bounds))
         return
-    unit = units(loaded.chain, quantity, loaded.kernel(quantity).program.outputs[0].name)
+    unit = units(loaded.chain, quantity, loaded.kernel(quantity).ports[1][0][0])
     place = "rad" if all(joint.revolute for joint in loaded.joints) else "rad, m"
     shown = table(
         f"{loaded.name}: {quantity} over its ranges; all values are between lower and upper [{unit}]",

@@ -39,21 +39,20 @@ def command(
     loaded = load(arm, at_tool=not frame and quantity in QUANTITIES and QUANTITIES[quantity].at_tool)
     options: dict[str, Any] = ({"frame": frame} if frame else {}) | ({"friction": True} if friction else {})
     kernel = loaded.kernel(quantity, method=method, **options)
-    ports = [port.name for port in kernel.program.inputs]
+    takes, gives = kernel.ports
+    ports = [name for name, _ in takes]
     given = {"q": q, "qd": qd, "qdd": qdd, "tau": tau, "mass": mass, "com": com, "inertia": inertia}
     unused = [f"--{name}" for name, text in given.items() if text and name not in ports]
     if unused:
         raise InputError(f"{quantity} takes {', '.join(ports)}, not {', '.join(unused)}")
     upright = {"q": np.eye(1, loaded.chain.nq, 6)[0]} if loaded.floating else {}  # a quaternion of length 1
     inputs = [
-        _numbers(loaded, given[port.name], port.name, port.shape, degrees)
-        if given.get(port.name)
-        else upright.get(port.name, np.zeros(port.shape))
-        for port in kernel.program.inputs
+        _numbers(loaded, given[name], name, shape, degrees) if given.get(name) else upright.get(name, np.zeros(shape))
+        for name, shape in takes
     ]
     result = kernel(*inputs)
     results = result if isinstance(result, tuple) else (result,)
-    named = {port.name: np.asarray(value) for port, value in zip(kernel.program.outputs, results, strict=True)}
+    named = {name: np.asarray(value) for (name, _), value in zip(gives, results, strict=True)}
     if as_json:
         print_json({"arm": loaded.name, "quantity": quantity, "method": kernel.method, **named})
         return

@@ -74,7 +74,7 @@ def bound_page(bound: Any) -> View:
 
 
 def _unit(arm: Arm, quantity: str) -> str:
-    return units(arm.chain, quantity, arm.kernel(quantity).program.outputs[0].name)
+    return units(arm.chain, quantity, arm.kernel(quantity).ports[1][0][0])
 
 
 def _efforts(arm: Arm, quantity: str, names: Sequence[str]) -> Any:

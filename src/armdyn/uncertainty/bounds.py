@@ -242,8 +242,7 @@ class RoundingError(ComparedByValue, Result):
 
 def _units(arm: Arm, quantity: str) -> tuple[str, ...]:
     """The unit of every entry of a quantity, in order."""
-    port = arm.kernel(quantity).program.outputs[0]
-    return result_units(arm.chain, quantity, port.name, port.shape)
+    return result_units(arm.chain, quantity, *arm.kernel(quantity).ports[1][0])
 
 
 def _by_entry(result: Bound | RoundingError, units: tuple[str, ...], columns: dict[str, Any]) -> ResultTable:
