@@ -910,17 +910,17 @@ def solve(
     # A cache line and more between the scratch of two threads, so that they do not write to the same line.
     work = np.empty((used, int(first[-1]) + 16))
     thread = np.arange(lanes) * used // max(lanes, 1)
-    words = np.zeros((lanes, len(WORDS)), np.int64)
+    first_words, strides = dict.fromkeys(WORDS, 0), dict.fromkeys(WORDS, 0)  # of the first path, and to the next
     kept: list[Any] = [fastest, tight, tight_norms, work]
 
     def put(name: str, value: Any) -> None:
-        words[:, WORDS.index(name)] = value
+        first_words[name] = value
 
     def share(name: str, array: np.ndarray | None) -> None:
         """The same for every path."""
         if array is not None and array.size:
             kept.append(np.ascontiguousarray(array, float))
-            put(name, kept[-1].ctypes.data)
+            put(name, _address(kept[-1]))
 
     def split(name: str, array: np.ndarray | None) -> None:
         """A part for every path."""
@@ -928,7 +928,8 @@ def solve(
             inner = array[0].flags.c_contiguous
             array = array if inner else np.ascontiguousarray(array)
             kept.append(array)
-            put(name, array.ctypes.data + np.arange(lanes) * array.strides[0])
+            put(name, _address(array))
+            strides[name] = array.strides[0]
 
     numbers = {
         "points": points, "fine": rows.fine, "n": n, "arms": arms, "torques": arms * n, "rows": count, "norms": norms,
@@ -954,11 +955,19 @@ def solve(
                         ("stuck", out.stuck)):  # fmt: skip
         split(name, array)
     for name, offset in zip(scratch, first, strict=False):
-        put(name, work.ctypes.data + thread * work.strides[0] + 8 * offset)
+        put(name, _address(work) + 8 * int(offset))
     kept.append(_friction(rows.friction, n, put))
+    begin, stride = (np.array(list(each.values()), np.int64) for each in (first_words, strides))
+    words = begin + np.arange(lanes)[:, None] * stride
+    words[:, [WORDS.index(name) for name in scratch]] += (thread * work.strides[0])[:, None]
     call = _code(rules)[1]
     _run(call, words, thread, used)
     return out
+
+
+def _address(array: np.ndarray) -> int:
+    """Where an array's numbers are; `array.ctypes` takes three times as long."""
+    return int(array.__array_interface__["data"][0])
 
 
 def _friction(kernels: Sequence[Any], n: int, put: Callable[[str, Any], None]) -> Any:
@@ -971,7 +980,7 @@ def _friction(kernels: Sequence[Any], n: int, put: Callable[[str, Any], None]) -
     # q is the same for all eight, the load is nothing; speeds and forces are (n, 8). Zeros for the load follow.
     strides = np.array([0, 8, 0, 8, 8, 8 * LANES, 8, 8 * LANES, *[0] * n], np.int64)
     for name, array in (("friction", addresses), ("context", contexts), ("strides", strides)):
-        put(name, array.ctypes.data)
+        put(name, _address(array))
     return functions, addresses, contexts, strides
 
 

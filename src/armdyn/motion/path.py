@@ -82,10 +82,11 @@ def _distinct(points: np.ndarray, n: int, arm: Any) -> np.ndarray:
         )
     if not np.isfinite(points).all():
         raise InputError(f"waypoint {int(np.argwhere(~np.isfinite(points))[0, 0]) + 1} of the path is not finite")
-    outside = (points < arm.limits[:, 0] - 1e-9) | (points > arm.limits[:, 1] + 1e-9)
+    limits = arm.limits
+    outside = (points < limits[:, 0] - 1e-9) | (points > limits[:, 1] + 1e-9)
     if outside.any():
         k, j = np.argwhere(outside)[0]
-        low, high = arm.limits[j]
+        low, high = limits[j]
         allowed = f"{low:g} to {high:g}"
         raise InputError(
             f"waypoint {k + 1} is outside the limits of {arm.joint_names[j]}: {points[k, j]:g}, allowed {allowed}"
