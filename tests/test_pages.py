@@ -68,6 +68,22 @@ def test_a_plot_shows_the_posture_and_its_gravity_load(browser, tmp_path):  # no
     assert browser.errors() == []
 
 
+@needs_browser
+def test_the_table_of_a_motion_is_whole_on_a_phone(browser, tmp_path):  # noqa: F811
+    arm = armdyn.load("ur5")
+    moved = armdyn.simulate(arm, arm.rest, torque=-arm.gravity_load(arm.rest), duration=0.1)
+    moved.save(tmp_path / "motion.html")
+    browser.size(390, 844)
+    browser.open((tmp_path / "motion.html").as_uri())
+    cut, charts = browser.run(
+        """const cut = (e) => e.scrollWidth > e.clientWidth + 1 || e.getBoundingClientRect().right > innerWidth + 0.5;
+        return [[...document.querySelectorAll("#bars th, #bars td")].filter((e) => e.offsetParent && cut(e)).length,
+          [...document.querySelectorAll("canvas.trace")].map((e) => e.getAttribute("aria-label"))]"""
+    )
+    assert cut == 0
+    assert charts == ["position [rad]", "velocity [rad/s]", "torque [N m]", "energy [J]"]
+
+
 @pytest.fixture(scope="module")
 def results(scara):
     uncertain = armdyn.Uncertain(scara, payload_mass=armdyn.Uniform(0, 3), link_masses=armdyn.Normal(1, 0.1))

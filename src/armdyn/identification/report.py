@@ -136,7 +136,7 @@ def _joints(e: Estimate) -> str:
     head = [
         "joint",
         *(f"{what}, {where}" for where, _ in shown for what in ("R²", "error %")),
-        "rms residual",
+        f"rms residual {units(e.given, 'N m', 'N')}",
         "√(1+2Σρ)",
     ]
     columns = [[f"{r:.4f}" for r in c.r_squared] for _, c in shown]
