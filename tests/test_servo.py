@@ -183,6 +183,11 @@ def test_one_load_leaves_the_scale_open_and_a_second_closes_it():
     assert abs(alone.parameters.kp[0] / 30 - 1) < 2.5 * alone.deviations[0] / 30  # σ covers it: the mass is uncertain
     both = armdyn.identify_servo(guess, [first, second], loads=[None, 0.8], friction="coulomb")
     assert both.scale_known
+    best = alone.experiments[0]
+    assert best.load is not None  # the most telling experiment has one, and tells about as much as it turns out to
+    told = next(e for e in alone.experiments if e.load is not None and e.motion == "the same motion" and e.load > 0.1)
+    assert told.load == 0.2
+    assert told.deviations["kp swing"] < 0.5 * alone.deviations[0]
     assert both.parameters.kp[0] == pytest.approx(30, rel=0.02)
     weight = both.values[both.names.index("kx_1")]
     assert weight == pytest.approx(1.15 * 0.3, rel=0.03)

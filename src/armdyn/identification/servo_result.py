@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from armdyn.values import cached_property
 Array = NDArray[np.float64]
 KNOWN = 0.03  # relative deviation: what is better known counts as determined
 KNOWN_DELAY = 2e-3  # s
+LOADS = (0.05, 0.2)  # of the arm's mass: known loads of proposed experiments
+FARTHER = 1.3  # times as far: another motion of proposed experiments
 FIRST_STEPS = 10  # of the fit of a first state
 UNITS = {
     "kp": "N m/rad",
@@ -55,6 +57,20 @@ class Combination:
 
     def __str__(self) -> str:
         return f"{self.words} = {self.value:.4g} ± {self.deviation:.2g}"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A log to record next: the motion in words, the load at the tool (kg, or None), and what it would tell.
+
+    `deviations` are the standard deviations of the joints' parameters after it, and `gain` is the geometric mean of
+    their ratios to those now.
+    """
+
+    motion: str
+    load: float | None
+    deviations: Mapping[str, float]
+    gain: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,16 +156,66 @@ class ServoEstimate(Result):
         known = {found.words for found in self.identifiable}
         return all(f"kp {joint}" in known for joint in self.given.joint_names)
 
+    @cached_property
+    def experiments(self) -> tuple[Experiment, ...]:
+        """Logs that could be recorded next, the most telling first: the log's motion, or another, with a load or none.
+
+        Each is simulated with the parameters found, and what it would tell is added to what is known.
+        """
+        found = []
+        mass = max(self.given.mass, 0.5)
+        known = self.problem.known(self.fit)[1]
+        before = self._joint_deviations(known)
+        for load in (None, *(float(f"{share * mass:.1g}") for share in LOADS)):
+            shots = self.problem.shots
+            added = shots.added + added_by(self.model, self.given, load)
+            for words, command in self._motions():
+                problem = replace(self.problem, shots=replace(shots, added=added, command=command))
+                run = problem.simulated(self.fit.x, self.fit.q, self.fit.v)
+                if np.isfinite(run.cost):
+                    more = problem.sums(run).reduced(0.0)[0]
+                    after = self._joint_deviations(known + more)
+                    found.append(Experiment(words, load, dict(zip(self.names, after, strict=False)),
+                                            float(np.exp(np.mean(np.log(after / before))))))  # fmt: skip
+        return tuple(sorted(found, key=lambda one: one.gain))
+
+    def _motions(self) -> Iterator[tuple[str, Array]]:
+        """The commands of the shots, and what else they could be."""
+        shots = self.problem.shots
+        command, middle = shots.command, shots.command.mean(axis=(0, 1))
+        yield "the same motion", command
+        at = shots.lead + (np.arange(len(command)) - shots.lead) / 2
+        below = np.clip(np.floor(at).astype(int), 0, len(command) - 2)
+        part = np.clip(at - below, 0, 1)[:, None, None]
+        yield "the motion at half the speed", (1 - part) * command[below] + part * command[below + 1]
+        larger = middle + FARTHER * (command - middle)
+        ends = [joint.limit for joint in self.given.joints]
+        if all((e.lower is None or low >= e.lower) and (e.upper is None or high <= e.upper)
+               for e, low, high in zip(ends, larger.min((0, 1)), larger.max((0, 1)), strict=True)):  # fmt: skip
+            yield f"the motion {FARTHER:g} times as far", larger
+
+    def _joint_deviations(self, information: Array) -> Array:
+        """The standard deviations of the joints' parameters by the information on the fit's coordinates."""
+        covariance = np.asarray(np.linalg.inv(information), dtype=np.float64)
+        _, whole, _ = in_units(self.problem.free, self.fit, covariance)
+        return np.asarray(np.sqrt(np.diag(whole))[: len(self.problem.free.fields)])
+
     @property
     def advice(self) -> str:
         """The next experiment in words."""
-        if self.scale_known:
+        if not self.experiments:
             return "next: more motion of the joints concerned, faster and slower, with reversals"
-        weak = [j for j in self.given.joint_names if f"kp {j}" not in {found.words for found in self.identifiable}]
-        mass = max(0.1 * self.given.mass, 0.05)
+        best = self.experiments[0]
+        weak = [k for k, name in enumerate(self.names) if name.startswith("kp ") and name in best.deviations]
+        k = max(weak, key=lambda k: self.deviations[k] / abs(self.values[k]))
+        held, argument = ("", "") if best.load is None else (
+            f" with a known load of about {best.load:g} kg at the tool", f" (loads=[None, {best.load:g}])"
+        )  # fmt: skip
+        now, then = (100 * x / abs(self.values[k]) for x in (self.deviations[k], best.deviations[self.names[k]]))
+        scale = "" if self.scale_known else "; without a load, ratios to kp are known better than torques"
         return (
-            f"next: repeat the motion with a known load at the tool, of about {mass:.2g} kg, where gravity turns "
-            f"{', '.join(weak)}: without one, only ratios to kp are determined there (loads=[None, {mass:.2g}])"
+            f"next: record {best.motion}{held}{argument}: standard deviations fall to {100 * best.gain:.0f} % on"
+            f" average, that of {self.names[k]} from {now:.2g} to {then:.2g} %{scale}"
         )
 
     def _of(self, words: str, terms: Mapping[int, float], value: float) -> Combination:
