@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import webbrowser
 import xml.etree.ElementTree as ElementTree
 
@@ -109,6 +110,7 @@ def test_a_batch():
 def test_the_page_of_an_arm(tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # another test may have imported it
     page = ARM.report(tmp_path / "arm.html")
     assert (tmp_path / "arm.html").read_text(encoding="utf-8") == page.html
     assert page.html.startswith("<!doctype html>")
