@@ -78,11 +78,11 @@ class BallBar:
         # |p|² - d² = 2 p·c - |c|²: linear in the centre and in |c|².
         A = np.column_stack([2 * points, -np.ones(len(points))])
         centre = np.linalg.lstsq(A, (points**2).sum(axis=1) - distance**2, rcond=None)[0][:3]
-        found = cls(distance, centre)
+        bar = cls(distance, centre)
         for _ in range(20):
-            r, _, own = found.residual(points)
-            found = found.moved(np.asarray(-np.linalg.lstsq(own[:, 0], r[:, 0], rcond=None)[0], float))
-        return found
+            r, _, own = bar.residual(points)
+            bar = bar.moved(np.asarray(-np.linalg.lstsq(own[:, 0], r[:, 0], rcond=None)[0], float))
+        return bar
 
     def residual(self, points: Array) -> tuple[Array, Array, Array]:
         """(k, 1) errors of the distance, with (k, 1, 3) derivatives with respect to the points and to the centre."""

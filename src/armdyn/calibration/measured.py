@@ -107,12 +107,12 @@ class Poses:
         table = {name if name in joints else name.lower(): column for name, column in read_table(path)[0].items()}
         n = len(joints) if n is None else n
         angles = np.column_stack([_column(table, (f"q{k + 1}", *joints[k : k + 1]), str(path)) for k in range(n)])
-        found = cls._from_table(table, np.radians(angles) if degrees else angles, str(path))
+        poses = cls._from_table(table, np.radians(angles) if degrees else angles, str(path))
         scale = 1e-3 if millimetres else 1.0
-        scaled = {name: scale * x for name in ("position", "distance") if (x := getattr(found, name)) is not None}
-        found = replace(found, source=os.fspath(path), **scaled)
-        _check_units(found, str(path))
-        return found
+        scaled = {name: scale * x for name in ("position", "distance") if (x := getattr(poses, name)) is not None}
+        poses = replace(poses, source=os.fspath(path), **scaled)
+        _check_units(poses, str(path))
+        return poses
 
     @classmethod
     def _from_table(cls, table: dict[str, Array], q: Array, where: str) -> Poses:
@@ -127,12 +127,12 @@ class Poses:
 
     def chosen(self, rows: Any) -> Poses:
         """The poses selected by indices or a mask."""
-        parts = {
+        columns = {
             name: value[rows]
             for name in ("position", "rotation", "plane", "distance")
             if (value := getattr(self, name)) is not None
         }
-        return replace(self, q=self.q[rows], **parts)
+        return replace(self, q=self.q[rows], **columns)
 
 
 def _column(table: dict[str, Array], names: Sequence[str], where: str) -> Array:

@@ -60,7 +60,7 @@ COLUMNS = ["constant", "before", "correction", "± σ", "unit", "combination"]
 
 def _summary(calibrated: Calibration) -> str:
     first, *others = calibrated.lines()
-    said = [line for line in others if line not in calibrated.notes]
+    remarks = [line for line in others if line not in calibrated.notes]
     boxes = [
         (str(len(calibrated.poses)), f"{calibrated.poses.kind} measurements"),
         (str(len(calibrated.corrections)), "constants"),
@@ -70,11 +70,11 @@ def _summary(calibrated: Calibration) -> str:
         (f"{calibrated.fit.condition:.3g}", "condition number"),
     ]
     warned = "".join(f'<div class="warn">{escape(note)}</div>' for note in calibrated.notes)
-    return facts(boxes) + f"<p>{escape(first)}.</p>" + "".join(f"<p>{escape(line)}.</p>" for line in said) + warned
+    return facts(boxes) + f"<p>{escape(first)}.</p>" + "".join(f"<p>{escape(line)}.</p>" for line in remarks) + warned
 
 
 def _corrections(calibrated: Calibration, charts: list[dict[str, Any]]) -> str:
-    parts = []
+    sections = []
     for length, unit in ((True, "mm"), (False, "mrad")):
         shown = [c for c in calibrated.corrections if c.is_length is length]
         if shown:
@@ -86,13 +86,13 @@ def _corrections(calibrated: Calibration, charts: list[dict[str, Any]]) -> str:
                 "prior": [0.0 for _ in shown],
                 "legend": ["correction ± 2 σ", "nominal"],
             }
-            parts.append(_chart(charts, chart, f"corrections in {unit} with two standard deviations"))
+            sections.append(_chart(charts, chart, f"corrections in {unit} with two standard deviations"))
     text = (
         "<p>Constants with the same effect on the tool cannot be told apart and share one correction: the last column "
         "names the combination that was measured. Corrections larger than 2 σ are highlighted.</p>"
     )
     marks = [c.significant for c in calibrated.corrections]
-    return "".join(parts) + text + table("", COLUMNS, correction_rows(calibrated), marks)
+    return "".join(sections) + text + table("", COLUMNS, correction_rows(calibrated), marks)
 
 
 def _residuals(calibrated: Calibration, charts: list[dict[str, Any]]) -> str:

@@ -151,12 +151,12 @@ class Calibration(Result):
         q = np.random.default_rng(0).uniform(-2, 2, (8 * len(self.constants), self.start.n))
         own, them = self._columns(model, q, list(self.fit.free)), self._columns(model, q, others)
         multiples = np.linalg.lstsq(own, them, rcond=None)[0]
-        found = {}
+        combined = {}
         for name, row in zip(self.names, multiples, strict=False):
             terms = [f" {'+' if x > 0 else '-'} {_factor(abs(x))}{self.constants[k].name}"
                      for x, k in zip(row, others, strict=True) if abs(x) > 1e-6]  # fmt: skip
-            found[name] = name + "".join(terms)
-        return found
+            combined[name] = name + "".join(terms)
+        return combined
 
     def _columns(self, model: ToolModel, q: Array, which: list[int]) -> Array:
         """Columns of the Jacobian for the constants `which`, at `q` or on the closure, its own unknowns last."""
@@ -174,27 +174,27 @@ class Calibration(Result):
     @property
     def notes(self) -> tuple[str, ...]:
         """Warnings to read before using the corrections."""
-        found = []
+        texts = []
         if self.fit.undetermined:
             names = ", ".join(self.constants[k].name for k in self.fit.undetermined)
-            found.append(f"not determined by these measurements, left unchanged: {names}")
+            texts.append(f"not determined by these measurements, left unchanged: {names}")
         if self.fit.misfits:
-            found.append(
+            texts.append(
                 f"{self.fit.misfits} of {len(self.poses)} poses do not fit the others: too many to be outliers, so all "
                 "were kept; check for backlash, compliance or a target that slipped"
             )
         weak = [c.name for c in self.corrections if c.deviation > (5e-3 if c.is_length else 2e-2)]
         if weak:
-            found.append(
+            texts.append(
                 f"weakly determined (standard deviation above 5 mm or 20 mrad): {', '.join(weak)}; "
                 "measure more varied poses"
             )
         if self.start.chain.base != self._part.chain.base or self.start.chain.tool != self._part.chain.tool:
-            found.append(
+            texts.append(
                 "base or tool was far from its measured placement: it was first registered to the measurements, and "
                 "its corrections are relative to that"
             )
-        return tuple(found)
+        return tuple(texts)
 
     @cached_property
     def _part(self) -> Arm:

@@ -81,12 +81,12 @@ class SnapReport:
         if not self.changes:
             return "nothing was snapped"
         angles = sum(s.unit == "rad" for s in self.changes)
-        parts = []
+        texts = []
         if angles:
-            parts.append(f"{angles} angle{'s' * (angles > 1)} by at most {self.largest_angle:.1e} rad")
+            texts.append(f"{angles} angle{'s' * (angles > 1)} by at most {self.largest_angle:.1e} rad")
         if lengths := len(self.changes) - angles:
-            parts.append(f"{lengths} length{'s' * (lengths > 1)} by at most {self.largest_length:.1e} m")
-        return "snapped " + " and ".join(parts)
+            texts.append(f"{lengths} length{'s' * (lengths > 1)} by at most {self.largest_length:.1e} m")
+        return "snapped " + " and ".join(texts)
 
 
 def load_changes(chain: Chain, report: SnapReport, offset: float) -> tuple[float, ...]:

@@ -288,11 +288,11 @@ class Chain:
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
         """The joints that each link carries."""
-        found: list[list[int]] = [[] for _ in self.joints]
+        children_of: list[list[int]] = [[] for _ in self.joints]
         for i, parent in enumerate(self.parents):
             if parent >= 0:
-                found[parent].append(i)
-        return tuple(map(tuple, found))
+                children_of[parent].append(i)
+        return tuple(map(tuple, children_of))
 
     @cached_property
     def tips(self) -> tuple[int, ...]:
@@ -313,11 +313,11 @@ class Chain:
 
     def path(self, link: int) -> tuple[int, ...]:
         """The joints from the base to a link, ending with the link's own joint; empty for the base, -1."""
-        found: list[int] = []
+        way: list[int] = []
         while link >= 0:
-            found.append(link)
+            way.append(link)
             link = self.parents[link]
-        return tuple(reversed(found))
+        return tuple(reversed(way))
 
     def leader(self, joint: Joint) -> tuple[int, Scalar, Scalar]:
         """(i, α, β) of a mimic joint: its position is α q_i + β, chains of mimic joints resolved."""
@@ -386,19 +386,19 @@ def limits(chain: Chain) -> tuple[Limit, ...]:
     restricts that of its leader. If the ranges do not overlap, the follower's range is an error of the file: it is
     ignored, and `check` reports it. Efforts are those of the leaders' motors.
     """
-    found = {i: chain.joints[i].limit for i in chain.independent}
+    limits_by_joint = {i: chain.joints[i].limit for i in chain.independent}
     for k, joint in enumerate(chain.joints):
         if joint.mimic is None:
             continue
         i, multiplier, _ = chain.leader(joint)
-        narrowed = _both((found[i].lower, found[i].upper), follower_range(chain, k))
+        narrowed = _both((limits_by_joint[i].lower, limits_by_joint[i].upper), follower_range(chain, k))
         if narrowed is not None:
-            found[i] = replace(found[i], lower=narrowed[0], upper=narrowed[1])
+            limits_by_joint[i] = replace(limits_by_joint[i], lower=narrowed[0], upper=narrowed[1])
         if joint.limit.velocity is not None and multiplier:
             speed = joint.limit.velocity / abs(float(multiplier))
-            own = found[i].velocity
-            found[i] = replace(found[i], velocity=speed if own is None else min(own, speed))
-    return tuple(found.values())
+            own = limits_by_joint[i].velocity
+            limits_by_joint[i] = replace(limits_by_joint[i], velocity=speed if own is None else min(own, speed))
+    return tuple(limits_by_joint.values())
 
 
 def working_range(joint: Joint, limit: Limit) -> tuple[float, float]:

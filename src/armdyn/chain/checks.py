@@ -41,21 +41,23 @@ class Implausibility:
 
 def check(chain: Chain, snapped: SnapReport = SnapReport()) -> list[Implausibility]:
     """Everything implausible about the chain, link by link and joint by joint; an empty list if nothing is."""
-    found: list[Implausibility] = []
+    implausible: list[Implausibility] = []
     reach = _reach(chain)
     for i, (joint, link) in enumerate(zip(chain.joints, chain.links, strict=True), 1):
         here = f"link {i} ({joint.name})" if joint.name else f"link {i}"
-        found += [Implausibility(here, what, text) for what, text in _of_link(link, reach)]
+        implausible += [Implausibility(here, what, text) for what, text in _of_link(link, reach)]
     if placeholder := _placeholder(chain):
-        found.append(Implausibility("arm", "placeholder", placeholder))
+        implausible.append(Implausibility("arm", "placeholder", placeholder))
     for i, (joint, parent) in enumerate(zip(chain.joints, chain.parents, strict=True), 1):
         before = chain.joints[parent] if parent >= 0 and not chain.joints[parent].free else None
-        found += [Implausibility(f"joint {joint.name or i}", what, text) for what, text in _of_joint(joint, before)]
+        implausible += [
+            Implausibility(f"joint {joint.name or i}", what, text) for what, text in _of_joint(joint, before)
+        ]
     for k in contradicted(chain):
         joint, leader = chain.joints[k], chain.joints[chain.leader(chain.joints[k])[0]]
         text = f"its limits do not overlap the range of {leader.name or 'the joint'} that it mimics; they are ignored"
-        found.append(Implausibility(f"joint {joint.name or k + 1}", "limits", text))
-    return found + [
+        implausible.append(Implausibility(f"joint {joint.name or k + 1}", "limits", text))
+    return implausible + [
         Implausibility(s.where, "few digits", _few_digits(s.what, s.given, s.taken)) for s in snapped.doubtful
     ]
 

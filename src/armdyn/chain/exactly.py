@@ -165,8 +165,8 @@ def root(x: Scalar) -> Scalar:
 
 def unit(v: Vec3) -> Vec3:
     """The direction of a vector, exact where its length is rational, with integers along an axis."""
-    parts = [x for x in v if x]
-    if len(parts) == 1 and not isinstance(parts[0], float):
+    components = [x for x in v if x]
+    if len(components) == 1 and not isinstance(components[0], float):
         return Vec3(*((x > 0) - (x < 0) for x in v))
     r = root(v.dot(v))
     if isinstance(r, float) or r * r == v.dot(v):

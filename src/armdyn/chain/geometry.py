@@ -54,17 +54,17 @@ class GeometryConstant:
 @lru_cache(maxsize=64)
 def geometry_constants(chain: Chain) -> tuple[GeometryConstant, ...]:
     """The constants behind the entries of the geometry vector: base, joints from the base outwards, tool."""
-    found = [] if chain.floating else [GeometryConstant(f"base_{part}") for part in PLACEMENT]
+    constants = [] if chain.floating else [GeometryConstant(f"base_{part}") for part in PLACEMENT]
     for i, (joint, parent) in enumerate(zip(chain.joints, chain.parents, strict=True)):
         if joint.free:
             continue
         forked = chain.parents.count(parent) > 1 or joint.forked
         skew = abs(float(joint.beta.sin)) > NEARLY_PARALLEL and joint.gamma.sin == 0
         kinds = ("shift", "turn") * forked + ("b", "beta") + ("gamma",) * (not skew) + ("d", "theta")
-        found += [GeometryConstant(kind, i) for kind in kinds]
+        constants += [GeometryConstant(kind, i) for kind in kinds]
     if len(chain.tips) == 1:
-        found += [GeometryConstant(f"tool_{part}") for part in PLACEMENT]
-    return tuple(found)
+        constants += [GeometryConstant(f"tool_{part}") for part in PLACEMENT]
+    return tuple(constants)
 
 
 def geometry_values(chain: Chain) -> tuple[float, ...]:

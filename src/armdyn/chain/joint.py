@@ -230,9 +230,9 @@ class Joint:
 
     def friction(self, qd: Scalar) -> Scalar:
         """Viscous and dry friction at a speed; 0 at rest, where dry friction is any value up to `breakaway`."""
-        side = sign(qd)
-        force = self.viscous * qd + self.dry_friction(qd) * side
-        return force + self.forces.over_speed(qd, side)
+        direction = sign(qd)
+        force = self.viscous * qd + self.dry_friction(qd) * direction
+        return force + self.forces.over_speed(qd, direction)
 
     @property
     def tilt(self) -> Mat3:

@@ -99,10 +99,10 @@ class Coordinates:
 
     def forces(self, rows: list[Scalar]) -> list[Scalar]:
         """Gᵀ f."""
-        found: list[Scalar] = [0] * self.robot.nv
+        projected: list[Scalar] = [0] * self.robot.nv
         for (c, a, _), x in zip(self.follows, rows, strict=True):
-            found[c] = found[c] + a * x
-        return found
+            projected[c] = projected[c] + a * x
+        return projected
 
     def rows(self, M: Matrix) -> Matrix:
         """Gᵀ M."""

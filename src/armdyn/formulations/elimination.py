@@ -37,10 +37,10 @@ def least_pivots(chain: Chain) -> list[Scalar]:
         return [0] * chain.nv
     if not chain.plain:
         coordinates = Coordinates.of(chain)
-        found: list[Scalar] = [0] * chain.nv
+        pivots: list[Scalar] = [0] * chain.nv
         for (c, multiplier, _), pivot in zip(coordinates.follows, least_pivots(coordinates.tree), strict=True):
-            found[c] = found[c] + multiplier * multiplier * pivot
-        return found
+            pivots[c] = pivots[c] + multiplier * multiplier * pivot
+        return pivots
     least: list[Scalar] = []
     for i, joint in enumerate(chain.joints):
         inertia = mass = Fraction(0) * chain.links[i].mass

@@ -113,12 +113,12 @@ def _past_upper(alpha: Matrix, right: list[Scalar]) -> list[Scalar]:
 
 def _mobility(rows: Matrix, inverse: list[Scalar]) -> Matrix:
     """Y D⁻¹ Yᵀ."""
-    found: Matrix = [[0] * len(rows) for _ in rows]
+    mobility: Matrix = [[0] * len(rows) for _ in rows]
     for a, row in enumerate(rows):
         scaled = [d * y for d, y in zip(inverse, row, strict=True)]
         for b in range(a, len(rows)):
-            found[a][b] = found[b][a] = _dot(scaled, rows[b])
-    return found
+            mobility[a][b] = mobility[b][a] = _dot(scaled, rows[b])
+    return mobility
 
 
 def _factors(A: Matrix) -> tuple[Matrix, list[Scalar]]:

@@ -81,12 +81,12 @@ def inverse_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options
 
 def rotor_forces(chain: Chain, x: list[Any]) -> list[Any]:
     """What `with_rotors` adds to H, times x."""
-    found = [joint.rotor_inertia * a for joint, a in zip(chain.joints, x, strict=True)]
+    forces = [joint.rotor_inertia * a for joint, a in zip(chain.joints, x, strict=True)]
     for tendon in chain.tendons:
         if tendon.armature != 0:
-            spread = tendon.spread(tendon.armature * tendon.along(x), len(found))
-            found = [f + s for f, s in zip(found, spread, strict=True)]
-    return found
+            spread = tendon.spread(tendon.armature * tendon.along(x), len(forces))
+            forces = [f + s for f, s in zip(forces, spread, strict=True)]
+    return forces
 
 
 def forward_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
@@ -181,12 +181,12 @@ def kinetic_energy(run: Run, chain: Chain, inputs: list[Any], options: Options, 
 def jacobian(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
     """At the tool or the frame in its place; joints beyond it and on other branches do not move it."""
     part, path = up_to_frame(chain, options)
-    found: list[list[Any]] = [[0] * chain.n for _ in range(6)]
+    J: list[list[Any]] = [[0] * chain.n for _ in range(6)]
     if part is not None:
-        for row, moved in zip(found, run(part, *([x[i] for i in path] for x in inputs)), strict=True):
+        for row, moved in zip(J, run(part, *([x[i] for i in path] for x in inputs)), strict=True):
             for i, entry in zip(path, moved, strict=True):
                 row[i] = entry
-    return local(chain, inputs[0], options, found) if options.axes == "local" else found
+    return local(chain, inputs[0], options, J) if options.axes == "local" else J
 
 
 def local(chain: Chain, q: list[Any], options: Options, rows: Any) -> Any:
@@ -225,8 +225,8 @@ def link_poses(run: Run, chain: Chain, inputs: list[Any], options: Options, wren
     if not options.frames:
         return run(chain, *inputs)
     placed = poses.frames(chain, inputs[0])
-    found = (poses.at_frame(placed[k - 1], at) if k else (at.R, at.p) for k, at in options.frames)
-    return [homogeneous(frame) for frame in found]
+    placements = (poses.at_frame(placed[k - 1], at) if k else (at.R, at.p) for k, at in options.frames)
+    return [homogeneous(frame) for frame in placements]
 
 
 def link_jacobians(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:

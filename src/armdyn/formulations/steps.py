@@ -156,11 +156,11 @@ def inner_joints(walk: list[Step], axis: int, load: int, passing: int, meeting: 
         inside = depth[k] * (axis * out + passing) + sum(cost[c] for c in children[k])
         meet = outside[k] + size[k] * depth[k] * meeting
         best_inside[k], cost[k] = inside <= meet, min(inside, meet)
-    found: set[int] = set()
+    inner: set[int] = set()
     for k, step in enumerate(walk):
-        if best_inside[k] and (step.parent < 0 or step.parent in found):
-            found.add(k)
-    return frozenset(found)
+        if best_inside[k] and (step.parent < 0 or step.parent in inner):
+            inner.add(k)
+    return frozenset(inner)
 
 
 def countable(joint: Joint) -> Joint:

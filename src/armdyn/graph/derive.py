@@ -127,13 +127,13 @@ def vector_jacobian(program: Program, wrt: Sequence[str]) -> Program:
 def _further(program: Program, ports: Sequence[Port], kind: str) -> list[Port]:
     """Ports for tangents or cotangents, with names that the program does not use yet."""
     graph = program.inputs[0].nodes[0].graph
-    taken = {port.name for port in program.inputs}
+    names = {port.name for port in program.inputs}
     found = []
     for port in ports:
         name = f"{port.name}_{kind}"
-        while name in taken:
+        while name in names:
             name += "_2"
-        taken.add(name)
+        names.add(name)
         found.append(Port(name, port.shape, tuple(graph.input(f"{name}{k}") for k in range(len(port.nodes)))))
     return found
 

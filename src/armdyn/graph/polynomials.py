@@ -43,11 +43,11 @@ class Coefficients:
         """The number of a value."""
         numerator, denominator = value.numerator, value.denominator
         key = abs(numerator), denominator
-        found = self._numbers.get(key)
-        if found is None:
-            found = self._numbers[key] = len(self.sizes)
+        known = self._numbers.get(key)
+        if known is None:
+            known = self._numbers[key] = len(self.sizes)
             self.sizes.append(abs(value))
-        return found if numerator > 0 else -found
+        return known if numerator > 0 else -known
 
     def decades(self, c: int) -> float:
         """The logarithm of a size."""
@@ -62,10 +62,10 @@ class Coefficients:
         """The product."""
         if a == 1 or a == -1 or b == 1 or b == -1:
             return a * b
-        found = self._known.get(("*", a, b))
-        if found is None:
-            found = self._known["*", a, b] = self.number(self.value(a) * self.value(b))
-        return found
+        known = self._known.get(("*", a, b))
+        if known is None:
+            known = self._known["*", a, b] = self.number(self.value(a) * self.value(b))
+        return known
 
     def over(self, a: int, b: int) -> int:
         """The quotient."""
@@ -73,10 +73,10 @@ class Coefficients:
             return a * b
         if a == b or a == -b:
             return 1 if a == b else -1
-        found = self._known.get(("/", a, b))
-        if found is None:
-            found = self._known["/", a, b] = self.number(self.value(a) / self.value(b))
-        return found
+        known = self._known.get(("/", a, b))
+        if known is None:
+            known = self._known["/", a, b] = self.number(self.value(a) / self.value(b))
+        return known
 
     def plus(self, a: int, b: int) -> int:
         """The sum."""
@@ -84,10 +84,10 @@ class Coefficients:
             return a + b
         if a == -b:
             return 0
-        found = self._known.get(("+", a, b))
-        if found is None:
-            found = self._known["+", a, b] = self.number(self.value(a) + self.value(b))
-        return found
+        known = self._known.get(("+", a, b))
+        if known is None:
+            known = self._known["+", a, b] = self.number(self.value(a) + self.value(b))
+        return known
 
 
 @dataclass
@@ -185,13 +185,13 @@ def _constant(terms: Sum) -> bool:
 
 def _factors(order: tuple[Node, ...]) -> set[int]:
     """The nodes that are factors of non-constant products, or arguments of functions, ignoring signs."""
-    found: set[int] = set()
+    factors: set[int] = set()
     for node in reversed(order):
         constant = node.op == "mul" and any(a.op == "const" for a in node.args)
         linear = node.op in ("add", "sub") or constant
-        if not linear and (node.op != "neg" or node.serial in found):
-            found.update(a.serial for a in node.args)
-    return found
+        if not linear and (node.op != "neg" or node.serial in factors):
+            factors.update(a.serial for a in node.args)
+    return factors
 
 
 def _terms(parts: Polynomials, node: Node, arguments: list[Sum]) -> Sum:
@@ -341,11 +341,11 @@ class _Scales:
 
     def touched(self, atom: int) -> set[int]:
         """The sums whose gain depends on a coefficient that rescaling this one has changed."""
-        found = {atom}.union(*self.parts.sums[atom])
+        atoms = {atom}.union(*self.parts.sums[atom])
         for user, product in self.uses[atom]:
-            found.update(product)
-            found.add(self.owner.get(id(user), atom))
-        return found.intersection(self.rescalable)
+            atoms.update(product)
+            atoms.add(self.owner.get(id(user), atom))
+        return atoms.intersection(self.rescalable)
 
     def gains(self, atom: int) -> dict[int, int]:
         """The factors that would make some coefficient one, with the products they save in the sum and its uses."""
@@ -402,14 +402,14 @@ class _Scales:
 
     def cofactors(self, atom: int) -> set[int]:
         """The other factor of every product with coefficient one this sum is in; none if it is used bare."""
-        found = set()
+        beside = set()
         for terms, product in self.uses[atom]:
             if abs(terms[product]) == 1:
                 others = [a for a in product if a != atom]
                 if not others:
                     return set()
-                found.add(others[0])
-        return found
+                beside.add(others[0])
+        return beside
 
     def _profitable(self, factor: int, members: dict[int, set[int]]) -> list[int]:
         """Those of the sums that together save more products than there are numbers to be multiplied."""

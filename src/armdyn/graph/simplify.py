@@ -139,10 +139,10 @@ def _shortened(program: Program, rounds: int) -> Program:
 
 
 def _searched(program: Program, expand_up_to: int = 0) -> Program:
-    parts = to_polynomials(program, expand_up_to)
-    _FactorSearch(parts).run()
-    rescale(parts)
-    return from_polynomials(parts, program)
+    polynomials = to_polynomials(program, expand_up_to)
+    _FactorSearch(polynomials).run()
+    rescale(polynomials)
+    return from_polynomials(polynomials, program)
 
 
 def _cost(program: Program) -> tuple[int, int]:
@@ -273,14 +273,14 @@ class _FactorSearch:
                 del users[at]
         else:
             if kind == "factor":
-                found = {at: self.having[at].get(first, 0) for at in users}
+                counts = {at: self.having[at].get(first, 0) for at in users}
             else:
-                found = {at: count_pair(self.sums[at], first, key[2]) for at in users}
+                counts = {at: count_pair(self.sums[at], first, key[2]) for at in users}
             least = 2 if kind == "factor" else 1
-            for at, number in found.items():
+            for at, number in counts.items():
                 if number < least:
                     del users[at]
-            kept = [number for number in found.values() if number >= least]
+            kept = [number for number in counts.values() if number >= least]
             return (max(kept, default=1) if kind == "factor" else sum(kept)) - 1
         if len(users) < 2:
             return 0

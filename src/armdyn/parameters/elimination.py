@@ -83,8 +83,8 @@ def exact_combinations(row: Callable[[int, int], list[int]], p: int) -> Combinat
     kept = tuple(sorted(pivots))
     matrix = {k: [Fraction(int(c == k)) for c in range(p)] for k in kept}
     for column in sorted(set(range(p)) - set(kept)):
-        parts = [k for k in kept if pivots[k][column]]
-        for k, multiple in zip(parts, _multiples(row, parts, column, pivots), strict=True):
+        shares = [k for k in kept if pivots[k][column]]
+        for k, multiple in zip(shares, _multiples(row, shares, column, pivots), strict=True):
             matrix[k][column] = multiple
     return Combinations(kept, tuple(tuple(matrix[k]) for k in kept))
 
@@ -103,9 +103,9 @@ def _multiples(
         if prime != PRIMES[0]:
             small = _reduced(lambda k, m: [row(k, m)[c] for c in (*parts, column)], len(parts) + 1, prime)
             residues = [small[k][-1] for k in range(len(parts))]
-        found = [_read_back(x, prime) for x in residues]
-        whole = [x for x in found if x is not None]
-        if len(whole) == len(found):
+        fractions = [_read_back(x, prime) for x in residues]
+        whole = [x for x in fractions if x is not None]
+        if len(whole) == len(fractions):
             return whole
     raise ComputationError(f"no rational of {PRIMES[-1].bit_length() // 2} bits fits; the constants are too long")
 

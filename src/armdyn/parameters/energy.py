@@ -223,18 +223,18 @@ def configuration(chain: Chain, q: list[Residue], phases: list[Turn]) -> list[An
     so a prismatic joint that follows a revolute one may be at a multiple of t.
     """
     whole = _denominators(chain)
-    found: list[Any] = []
+    angles: list[Any] = []
     for i, joint in enumerate(chain.joints):
         leader, multiplier, offset = (i, 1, 0) if joint.mimic is None else chain.leader(joint)
         if joint.free:
-            found.append(None)
+            angles.append(None)
         elif joint.prismatic:
-            found.append(q[i] if joint.mimic is None else q[leader] * multiplier + offset)
+            angles.append(q[i] if joint.mimic is None else q[leader] * multiplier + offset)
         elif chain.joints[leader].revolute:
-            found.append(_turn(q[leader], int(multiplier * whole[leader])).plus(phases[i]))
+            angles.append(_turn(q[leader], int(multiplier * whole[leader])).plus(phases[i]))
         else:  # a revolute joint that follows a prismatic one: no algebraic relation between them
-            found.append(_turn(q[i], 1))
-    return found
+            angles.append(_turn(q[i], 1))
+    return angles
 
 
 def _following(chain: Chain, joint: Joint, rates: list[Residue], i: int) -> Any:
@@ -247,12 +247,12 @@ def _following(chain: Chain, joint: Joint, rates: list[Residue], i: int) -> Any:
 
 def _denominators(chain: Chain) -> list[int]:
     """The least common multiple of the denominators of the multipliers with which others follow it, per joint."""
-    found = [1] * chain.bodies
+    denominators = [1] * chain.bodies
     for joint in chain.joints:
         if joint.mimic is not None:
             leader, multiplier, _ = chain.leader(joint)
-            found[leader] = math.lcm(found[leader], Fraction(multiplier).denominator)
-    return found
+            denominators[leader] = math.lcm(denominators[leader], Fraction(multiplier).denominator)
+    return denominators
 
 
 def _turn(t: Residue, times: int) -> Turn:
@@ -260,11 +260,11 @@ def _turn(t: Residue, times: int) -> Turn:
     scale = pow((1 + t * t).value, -1, t.prime)
     base = Turn((1 - t * t) * scale, t * (2 * scale))
     base = base if times > 0 else Turn(base.c, -base.s)
-    found, times = Turn(Residue(1, t.prime), Residue(0, t.prime)), abs(times)
+    turn, times = Turn(Residue(1, t.prime), Residue(0, t.prime)), abs(times)
     while times:
-        found = found.plus(base) if times & 1 else found
+        turn = turn.plus(base) if times & 1 else turn
         base, times = base.plus(base), times >> 1
-    return found
+    return turn
 
 
 def residue(x: Any, prime: int) -> int:

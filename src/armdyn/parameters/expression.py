@@ -210,12 +210,12 @@ def written(x: Any, style: Style = TEXT) -> str:
 
 def _factors(x: Any) -> dict[Symbol | None, dict[Monomial, Any]]:
     """The factor of every natural parameter, inner links first (None: the part without one)."""
-    found: dict[Symbol | None, dict[Monomial, Any]] = {}
+    factors: dict[Symbol | None, dict[Monomial, Any]] = {}
     by_natural = sorted(terms_of(x), key=lambda item: ([s.order for s in item[0][-1:]], [s.order for s in item[0]]))
     for monomial, c in by_natural:
         natural = monomial[-1] if monomial and monomial[-1].order[0] == _NATURAL else None
-        found.setdefault(natural, {})[monomial[:-1] if natural else monomial] = c
-    return {natural: _with_cosines(factor) for natural, factor in found.items()}
+        factors.setdefault(natural, {})[monomial[:-1] if natural else monomial] = c
+    return {natural: _with_cosines(factor) for natural, factor in factors.items()}
 
 
 def _with_cosines(factor: dict[Monomial, Any]) -> dict[Monomial, Any]:
@@ -320,15 +320,15 @@ def element_polynomials(chain: Chain, at: Structure) -> dict[Element, Any]:
     links = tuple(
         Link.from_natural(tuple(Polynomial.of(natural_symbol(i, k)) for k in range(10))) for i in range(chain.bodies)
     )
-    found: dict[Element, Any] = {}
+    polynomials: dict[Element, Any] = {}
     for i, constants in enumerate(inertia_constants(replace(chain, links=links))):
         for kind in PLAIN:
-            found[Element(kind, i)] = Element(kind, i).of(constants, None)
+            polynomials[Element(kind, i)] = Element(kind, i).of(constants, None)
         if at.sigma[i]:
             axis = first_axis(tuple(chain.joints[k] for k in chain.path(i)))
             for kind in KAPPA:
-                found[Element(kind, i)] = Element(kind, i).of(constants, axis)
-    return found
+                polynomials[Element(kind, i)] = Element(kind, i).of(constants, axis)
+    return polynomials
 
 
 def row_of(formula: Any, bodies: int) -> tuple[Fraction, ...]:

@@ -52,34 +52,34 @@ def screws(
 
     `base` and `tool` are the rotations of the chain's base and tool.
     """
-    found: list[tuple[Vec3, Vec3 | None]] = []  # a direction, and a point on the axis if it is a rotation
+    columns: list[tuple[Vec3, Vec3 | None]] = []  # a direction, and a point on the axis if it is a rotation
     at = chain.base.p
-    found += [(axis, None) for axis in _AXES] + [(base @ axis, at) for axis in _AXES]
+    columns += [(axis, None) for axis in _AXES] + [(base @ axis, at) for axis in _AXES]
     R = base
     listed = {(constant.joint, constant.kind) for constant in constants}
     for i, (joint, q_i) in enumerate(zip(chain.joints, q, strict=True)):
         moved, R, at = _joint(joint, q_i, R, at)
-        found += [screw for kind, screw in moved.items() if (i, kind) in listed]
+        columns += [screw for kind, screw in moved.items() if (i, kind) in listed]
     end = R @ chain.tool.p + at
-    found += [(R @ axis, None) for axis in _AXES] + [(R @ (tool @ axis), end) for axis in _AXES]
-    return [(u, ZERO) if point is None else (u.cross(end - point), u) for u, point in found]
+    columns += [(R @ axis, None) for axis in _AXES] + [(R @ (tool @ axis), end) for axis in _AXES]
+    return [(u, ZERO) if point is None else (u.cross(end - point), u) for u, point in columns]
 
 
 def _joint(joint: Joint, q: Scalar, R: Mat3, at: Vec3) -> tuple[dict[str, tuple[Vec3, Vec3 | None]], Mat3, Vec3]:
     """The screws of a joint's constants by name, and the frame beyond it."""
     z = R @ Z
-    found: dict[str, tuple[Vec3, Vec3 | None]] = {"shift": (z, None), "turn": (z, at)}
+    axes: dict[str, tuple[Vec3, Vec3 | None]] = {"shift": (z, None), "turn": (z, at)}
     R = R @ JointRotation(ZERO_ANGLE, ZERO_ANGLE, joint.turn.cos, joint.turn.sin).matrix()
     x, at = R @ X, at + z * joint.shift
-    found |= {"b": (x, None), "beta": (x, at)}
+    axes |= {"b": (x, None), "beta": (x, at)}
     R, at = R @ JointRotation(joint.beta, ZERO_ANGLE, 1, 0).matrix(), at + x * joint.b
-    found["gamma"] = (R @ Y, at)
+    axes["gamma"] = (R @ Y, at)
     R = R @ JointRotation(ZERO_ANGLE, joint.gamma, 1, 0).matrix()
     z = R @ Z
-    found |= {"d": (z, None), "theta": (z, at)}
+    axes |= {"d": (z, None), "theta": (z, at)}
     turned = joint.rotation(q)
     spin = JointRotation(ZERO_ANGLE, ZERO_ANGLE, turned.c, turned.s).matrix()
-    return found, R @ spin, at + z * joint.extension(q)
+    return axes, R @ spin, at + z * joint.extension(q)
 
 
 class _Samples:

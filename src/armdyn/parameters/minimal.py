@@ -190,13 +190,13 @@ class MinimalParameters:
         """The values in the scalar type of the links (rational for a chain from a file)."""
         constants = inertia_constants(self.chain)
         axis = chain_structure(self.chain).axis
-        found = []
+        values = []
         for combination in self.combinations:
             value = 0
             for element, factor in combination:
                 value = value + element.of(constants[element.link], axis[element.link]) * factor
-            found.append(value)
-        return tuple(found)
+            values.append(value)
+        return tuple(values)
 
     @cached_property
     def values(self) -> tuple[float, ...]:
@@ -309,9 +309,9 @@ def _eliminated(geometry: Chain, elements: tuple[Element, ...], gravity: bool) -
         sample = samples.at(k // 2, prime)
         return columns.of(sample.potential if k % 2 else sample.kinetic, prime)
 
-    found = exact_combinations(row, len(order))
+    combinations = exact_combinations(row, len(order))
     merged = {}
-    for kept, line in zip(found.kept, found.matrix, strict=True):
+    for kept, line in zip(combinations.kept, combinations.matrix, strict=True):
         others = ((element, f) for k, (element, f) in enumerate(zip(order, line, strict=True)) if f and k != kept)
         merged[order[kept]] = ((order[kept], Fraction(1)), *others)
     return tuple(merged[element] for element in elements if element in merged)

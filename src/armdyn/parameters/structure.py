@@ -219,12 +219,12 @@ def inertia_constants_1994(chain: Chain) -> tuple[Constants, ...]:
 
 def _inwards(chain: Chain, kept: Callable[[Sym3], tuple[Scalar, Scalar]]) -> tuple[Constants, ...]:
     """Tips to base; `kept` returns (a, c): diag(a, a, c) is the part of U that goes into the parent's constants."""
-    found = [Constants(link.mass, link.moment, link.inertia) for link in chain.links]
+    constants = [Constants(link.mass, link.moment, link.inertia) for link in chain.links]
     for i in reversed(range(chain.bodies)):
         if chain.parents[i] >= 0:
             parent = chain.parents[i]
-            found[parent] = found[parent] + regrouped(chain.joints[i], found[i], kept)
-    return tuple(found)
+            constants[parent] = constants[parent] + regrouped(chain.joints[i], constants[i], kept)
+    return tuple(constants)
 
 
 def regrouped(
@@ -340,10 +340,10 @@ def theorem_5(chain: Chain, at: Structure) -> tuple[Element, ...]:
 
 def theorem_4(chain: Chain, at: Structure) -> tuple[Element, ...]:
     """The set for the gravity load, in the order of Lin 1994, Theorem 4."""
-    found = []
+    elements = []
     for i, joint in enumerate(chain.joints):
         if joint.revolute and at.delta_gravity[i]:
-            found += [Element("kx", i), Element("ky", i)]
+            elements += [Element("kx", i), Element("ky", i)]
         if joint.prismatic and at.sigma_gravity[i]:
-            found.append(Element("m", i))
-    return tuple(found)
+            elements.append(Element("m", i))
+    return tuple(elements)

@@ -204,7 +204,7 @@ def _check(chain: Chain, quantity: str, options: Options) -> None:
     """Raise an error for an option that does not apply to this quantity."""
     takes = QUANTITIES[quantity].takes
     runtime = choose("parameters", options.parameters, PARAMETERS) == "runtime"
-    asked = {
+    requests = {
         "friction": (options.friction, "friction"),
         "tool_wrench": (options.tool_wrench, "tool_wrench"),
         "frame": (options.frame is not None, "frame"),
@@ -216,7 +216,7 @@ def _check(chain: Chain, quantity: str, options: Options) -> None:
         "damping": (options.damping != 0, "damping"),
         "packed": (options.packed, "packed result"),
     }
-    for option, (wanted, called) in asked.items():
+    for option, (wanted, called) in requests.items():
         if wanted and option not in takes:
             raise InputError(f"{quantity} takes no {called}; available for {', '.join(taking(option))}")
     if options.parameters == "geometry" and QUANTITIES[quantity].own_geometry:

@@ -25,11 +25,11 @@ ADDED = ("wrench", "parameters", "geometry")  # inputs that options add: the las
 
 def joint_inputs(parts: Iterable[Shapes]) -> Shapes:
     """The inputs of all parts, each once."""
-    found: dict[str, tuple[int, ...]] = {}
+    inputs: dict[str, tuple[int, ...]] = {}
     for ports in parts:
-        found.update(ports)
-    own = [name for name in found if name not in ADDED]
-    return tuple((name, found[name]) for name in (*own, *(name for name in ADDED if name in found)))
+        inputs.update(ports)
+    own = [name for name in inputs if name not in ADDED]
+    return tuple((name, inputs[name]) for name in (*own, *(name for name in ADDED if name in inputs)))
 
 
 def joint_values(parts: Sequence[Assembly], given: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -74,15 +74,15 @@ def joint_program(chain: Chain, name: str, parts: tuple[Part, ...], inputs: Shap
 
 def _pieces(chain: Chain, parts: Sequence[Part]) -> list[tuple[Program, slice]]:
     """For every part a program, and which of its outputs are the part's."""
-    found: dict[int, tuple[Program, slice]] = {}
+    pieces: dict[int, tuple[Program, slice]] = {}
     for k, (quantity, _, options) in enumerate(parts):
         plain = (quantity, replace(options, derivatives=()))
         values = [j for j, (one, _, own) in enumerate(parts) if (one, own) == plain]
         if quantity == FORWARD and options.derivatives and values:
             both = accelerations_and_derivatives(chain, options)
             if both is not None:
-                found |= {k: (both, slice(1, None))} | {j: (both, slice(0, 1)) for j in values}
-    return [found.get(k) or (program(chain, *part), slice(None)) for k, part in enumerate(parts)]
+                pieces |= {k: (both, slice(1, None))} | {j: (both, slice(0, 1)) for j in values}
+    return [pieces.get(k) or (program(chain, *part), slice(None)) for k, part in enumerate(parts)]
 
 
 def _alone(results: tuple[Any, ...]) -> Any:

@@ -273,10 +273,10 @@ def _rewritten(chain: Chain, quantity: str, method: str, options: Options) -> tu
 def _traced(chain: Chain, quantity: str, method: str, options: Options) -> tuple[Program, ...]:
     """The traced programs of all variants, the shortest first."""
     formulation = QUANTITIES[quantity].formulation(method, chain)
-    parts = _parts(chain, formulation.made_of, options)
+    shared = _parts(chain, formulation.made_of, options)
     programs = []
     for variant in formulation.variants(reframed(chain, quantity, options)):
-        made = assemble(chain, quantity, method, options, {**parts, **variant})
+        made = assemble(chain, quantity, method, options, {**shared, **variant})
         programs.append(trace(f"{quantity}_{method}", made.function, dict(made.inputs), made.outputs))
     return tuple(sorted(programs, key=_total))
 

@@ -61,13 +61,13 @@ def _cheapest(
     """`label` takes no more operations than any rival."""
 
     def failures(price: Price) -> list[str]:
-        found = []
+        faults = []
         for n in joints:
             best = min((r for r in rivals if r != label), key=lambda r: sum(price(table, r, kind, n)))
             mine, other = sum(price(table, label, kind, n)), sum(price(table, best, kind, n))
             if mine > other:
-                found.append(f"type {kind}, n = {n}: {label} {mine:.0f}, {best} {other:.0f}")
-        return found
+                faults.append(f"type {kind}, n = {n}: {label} {mine:.0f}, {best} {other:.0f}")
+        return faults
 
     return failures
 
@@ -76,13 +76,13 @@ def _most_expensive(
     label: str, rivals: tuple[str, ...], kind: int, joints: Iterable[int]
 ) -> Callable[[Price], list[str]]:
     def failures(price: Price) -> list[str]:
-        found = []
+        faults = []
         for n in joints:
             mine, others = sum(price("VI", label, kind, n)), {r: sum(price("VI", r, kind, n)) for r in rivals}
             dearer = [f"{r} {cost:.0f}" for r, cost in others.items() if cost > mine]
             if dearer:
-                found.append(f"type {kind}, n = {n}: {label} {mine:.0f}, {', '.join(dearer)}")
-        return found
+                faults.append(f"type {kind}, n = {n}: {label} {mine:.0f}, {', '.join(dearer)}")
+        return faults
 
     return failures
 
@@ -101,14 +101,14 @@ def _more(
     """`dear` (for an arm of type kinds[0]) exceeds `cheap` (for kinds[1]) by exactly `expected` M and A."""
 
     def failures(price: Price) -> list[str]:
-        found = []
+        faults = []
         for n in range(4, 13):
             a, b = price(table, dear, kinds[0], n), price(table, cheap, kinds[1], n)
             extra = (a[0] - b[0], a[1] - b[1])
             wanted = expected(n)
             if any(w is not None and x != w for x, w in zip(extra, wanted, strict=True)):
-                found.append(f"n = {n}: {extra[0]:.0f}M {extra[1]:.0f}A")
-        return found
+                faults.append(f"n = {n}: {extra[0]:.0f}M {extra[1]:.0f}A")
+        return faults
 
     return failures
 

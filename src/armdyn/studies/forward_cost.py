@@ -57,13 +57,13 @@ def table(joints: Iterable[int] = range(1, 31)) -> list[ForwardCostRow]:
 
 def overtakes(rows: Iterable[ForwardCostRow], fast: str = "denoc", slow: str = "composite") -> int | None:
     """The number of joints from which `fast` takes fewer operations than `slow`; None if it never does."""
-    found = None
+    first = None
     for r in rows:
         if r.executed[fast].total >= r.executed[slow].total:
-            found = None
-        elif found is None:
-            found = r.n
-    return found
+            first = None
+        elif first is None:
+            first = r.n
+    return first
 
 
 def markdown(rows: Iterable[ForwardCostRow]) -> str:

@@ -41,8 +41,8 @@ class CountPolynomial:
                     shifted = [Fraction(0), *basis[:3]]
                     basis = [(a - other * b) / (k - other) for a, b in zip(shifted, basis, strict=True)]
             total = [a + b for a, b in zip(total, basis, strict=True)]
-        found = cls((total[0], total[1], total[2], total[3]))
-        return found if all(found(n) == value for n, value in values.items()) else None
+        candidate = cls((total[0], total[1], total[2], total[3]))
+        return candidate if all(candidate(n) == value for n, value in values.items()) else None
 
     def __call__(self, n: int) -> int | Fraction:
         """The value at n, as an int if it is whole."""

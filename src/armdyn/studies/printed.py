@@ -64,7 +64,7 @@ def figures() -> list[Printed]:
 
 
 def _rows() -> list[Printed]:
-    found = []
+    figures = []
     for table in TABLES.values():
         for row in table.rows:
             what, printed, executed = f"{row.label}, type {row.kind}", (row.mul, row.add), row.executed
@@ -74,23 +74,23 @@ def _rows() -> list[Printed]:
                 outcome, reason = AS_PRINTED, ""
             else:
                 outcome, reason = DIFFERS, f"{pair(executed)}, because {row.note}"
-            found.append(Printed(table.source, what, pair(printed), outcome, reason))
+            figures.append(Printed(table.source, what, pair(printed), outcome, reason))
             for n, (mul, add) in row.samples.items():
                 if (mul, add) != row.printed(n):
                     right = row.printed(n)
                     reason = f"{right[0]:g}M {right[1]:g}A by the polynomial beside it, because it is a misprint"
-                    found.append(Printed(table.source, f"{what}, n = {n}", f"{mul}M {add}A", DIFFERS, reason))
-    return found
+                    figures.append(Printed(table.source, f"{what}, n = {n}", f"{mul}M {add}A", DIFFERS, reason))
+    return figures
 
 
 def _claims() -> list[Printed]:
-    found = []
+    figures = []
     for verdict in verdicts():
         failed = verdict.counted
         reason = f"because it fails in {len(failed)} of the cases, first at {failed[0]}" if failed else ""
         outcome = DIFFERS if failed else AS_PRINTED
-        found.append(Printed(verdict.claim.source, verdict.claim.text, "claim", outcome, reason))
-    return found
+        figures.append(Printed(verdict.claim.source, verdict.claim.text, "claim", outcome, reason))
+    return figures
 
 
 def pair(counts: Pair) -> str:

@@ -51,11 +51,11 @@ class CheckResult:
 def checks(names: Sequence[str] | None = None) -> list[tuple[str, Callable[[], str]]]:
     """The checks by name, for all arms of the catalogue or those named; each returns what it found, or raises."""
     arms = tuple(names) if names else catalogue()
-    found: list[tuple[str, Callable[[], str]]] = [
+    checked: list[tuple[str, Callable[[], str]]] = [
         (f"compiled kernels, {name}", partial(_of_the_catalogue, name)) for name in arms
     ]
     return [
-        *found,
+        *checked,
         ("without the compiler", lambda: _compare(load("scara"), "numpy")),
         ("same bits alone and in a batch", lambda: _bits(load("puma560"))),
         ("cache on disk, two processes", _cache),

@@ -33,10 +33,10 @@ def compute_chunk(study: Study, store: Store | None, index: int) -> Result:
     first, stop = study.bounds(index)
     variables = study.run(first, stop)
     if study.reduce is not None:
-        parts = study.parts(variables, first)
+        samples = study.parts(variables, first)
         if store is None:
-            return None, parts
-        store.mark(index, parts)
+            return None, samples
+        store.mark(index, samples)
         return None, None
     if store is None:
         return variables, None

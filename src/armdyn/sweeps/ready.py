@@ -155,10 +155,10 @@ def designs(lengths: Sequence[Sequence[float]], masses: Sequence[Sequence[float]
     if len(lengths) != len(masses):
         raise InputError(f"expected factors for as many lengths as masses, got {len(lengths)} and {len(masses)}")
     rows = [(*a, *b) for a in product(*lengths) for b in product(*masses)]
-    found = np.array(rows, dtype=float)
-    if not (found > 0).all():
+    table = np.array(rows, dtype=float)
+    if not (table > 0).all():
         raise InputError("factors on lengths and masses must be positive")
-    return found
+    return table
 
 
 @dataclass(frozen=True)

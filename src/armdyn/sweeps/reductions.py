@@ -338,8 +338,8 @@ def _order_statistics(values: np.ndarray, counts: np.ndarray, probabilities: Seq
     order = np.argsort(values, kind="stable")
     below = np.cumsum(counts[order])
     ranks = np.maximum(np.ceil(np.array(probabilities) * below[-1] * (1 - 1e-15)), 1)
-    found: np.ndarray = values[order][np.searchsorted(below, ranks)]
-    return found
+    statistics: np.ndarray = values[order][np.searchsorted(below, ranks)]
+    return statistics
 
 
 KINDS: dict[str, Callable[[Any], Reduction]] = {

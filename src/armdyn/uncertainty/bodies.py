@@ -58,8 +58,8 @@ def second_moments(inertia: Array) -> Array:
 def inertia_of(S: Array) -> Array:
     """The inverse of `second_moments`."""
     trace = S[..., 0, 0] + S[..., 1, 1] + S[..., 2, 2]
-    parts = [trace - S[..., 0, 0], -S[..., 0, 1], trace - S[..., 1, 1], -S[..., 0, 2], -S[..., 1, 2]]
-    return np.stack([*parts, trace - S[..., 2, 2]], axis=-1)
+    entries = [trace - S[..., 0, 0], -S[..., 0, 1], trace - S[..., 1, 1], -S[..., 0, 2], -S[..., 1, 2]]
+    return np.stack([*entries, trace - S[..., 2, 2]], axis=-1)
 
 
 def pseudo_inertia(natural: Array) -> Array:
@@ -197,11 +197,11 @@ class Correlated:
             better = (self._length(missing) < self._length(left))[:, None]
             theta, left = np.where(better, trial, theta), np.where(better, missing, left)
         natural, extras = self._bodies(theta)
-        found: dict[str, Array] = {}
+        draws: dict[str, Array] = {}
         for kind, k, j in self.places:
-            rows = found.setdefault(kind, np.zeros((len(standard), len(self.factors))))
+            rows = draws.setdefault(kind, np.zeros((len(standard), len(self.factors))))
             rows[:, k] = np.maximum(extras[:, j], 0.0)
-        return natural, found
+        return natural, draws
 
     def _bodies(self, theta: Array) -> tuple[Array, Array]:
         n = len(self.factors)

@@ -163,12 +163,12 @@ def _searched(problem: BoundedQuantity, gap: float, end: float, progress: Progre
     """Search both sides of every entry for an equal share of half the time; the unfinished ones share the rest."""
     count = math.prod(problem.shape)
     begun = time.monotonic()
-    found: dict[tuple[int, int], Search] = {}
+    finished: dict[tuple[int, int], Search] = {}
     open_sides: dict[tuple[int, int], tuple[Side, Polish]] = {}
 
     def run(at: tuple[int, int], side: Side, polish: Polish, share: float) -> None:
-        found[at] = side.run(share, polish)
-        if found[at].gap > gap:
+        finished[at] = side.run(share, polish)
+        if finished[at].gap > gap:
             side.wait()
             open_sides[at] = (side, polish)
 
@@ -187,7 +187,7 @@ def _searched(problem: BoundedQuantity, gap: float, end: float, progress: Progre
         now = time.monotonic()
         run(at, *one, now + (end - now) / left)
         open_sides.pop(at, None)
-    return [[found[entry, k] for entry in range(count)] for k in range(2)]
+    return [[finished[entry, k] for entry in range(count)] for k in range(2)]
 
 
 def _regions(problem: BoundedQuantity, entry: int) -> list[Region]:
@@ -296,6 +296,6 @@ def rounding_error(
     given = {"q": q, "qd": qd, "qdd": qdd}
     ranges = {port.name: of_input(arm, port.name, given.get(port.name), ACCELERATION) for port in program.inputs}
     analysis = Analysis(program, precision(dtype, trig_ulps), np.concatenate(list(ranges.values())))
-    found = largest_errors(analysis, len(next(iter(ranges.values()))), boxes, progress)
-    bound = found[: len(program.outputs[0].nodes)].reshape(program.outputs[0].shape)
+    errors = largest_errors(analysis, len(next(iter(ranges.values()))), boxes, progress)
+    bound = errors[: len(program.outputs[0].nodes)].reshape(program.outputs[0].shape)
     return RoundingError(quantity, dtype, bound, ranges, assumptions(dtype, trig_ulps), _units(arm, quantity))

@@ -282,13 +282,13 @@ class Expansion:
 def partials(program: Program, used: list[int], order: int) -> dict[tuple[int, ...], Program]:
     """Partial derivatives of all outputs by the used angles, below the given order, keyed by the angles."""
     n = len(next(port for port in program.inputs if port.name == "q").nodes)
-    found: dict[tuple[int, ...], Program] = {(): program}
+    programs: dict[tuple[int, ...], Program] = {(): program}
     for key in [()] + [one for below in range(1, order - 1) for one in monomials(below, len(used))]:
-        port, slopes = found[key].outputs[0], jacobian(found[key], ("q",)).outputs[0].nodes
+        port, slopes = programs[key].outputs[0], jacobian(programs[key], ("q",)).outputs[0].nodes
         for k in range(key[-1] if key else 0, len(used)):
             nodes = tuple(slopes[m * n + used[k]] for m in range(len(port.nodes)))
-            found[*key, k] = Program(program.name, program.inputs, (Port(port.name, port.shape, nodes),))
-    return found
+            programs[*key, k] = Program(program.name, program.inputs, (Port(port.name, port.shape, nodes),))
+    return programs
 
 
 def _parabola(slope: Any, curvature: Any, r: Any) -> Any:

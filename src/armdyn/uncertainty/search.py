@@ -154,9 +154,9 @@ def found_by_search(problem: Any, entry: int, sign: float) -> tuple[float, Any]:
     points[: SAMPLES // 2, problem.rates] = at_corner[:, problem.rates]
     values = sign * problem.values(points, entry)
     order = np.argsort(-values)[:STARTS]
-    found = [(float(values[order[0]]), points[order[0]])]
-    found += [polished(problem, entry, sign, start) for start in points[order]]
-    return max(found, key=lambda one: one[0])
+    extremes = [(float(values[order[0]]), points[order[0]])]
+    extremes += [polished(problem, entry, sign, start) for start in points[order]]
+    return max(extremes, key=lambda one: one[0])
 
 
 def polished(problem: Any, entry: int, sign: float, start: Any) -> tuple[float, Any]:

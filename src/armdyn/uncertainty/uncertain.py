@@ -210,8 +210,8 @@ def sobol_indices(uncertain: Uncertain, function: Callable[[Samples], Any], coun
     spans["f_AB"] = flat[:, 2 * count :].reshape(len(flat), size, count).transpose(1, 0, 2)
     with np.errstate(all="ignore"), warnings.catch_warnings():  # a constant output has no indices
         warnings.simplefilter("ignore")
-        found = estimate(func=spans, n=count)
-        interval = found.bootstrap(confidence_level=0.95, n_resamples=200)
+        indices = estimate(func=spans, n=count)
+        interval = indices.bootstrap(confidence_level=0.95, n_resamples=200)
 
     def shaped(x: Any) -> Array:
         return np.asarray(x).reshape(-1, size).T.reshape(size, *shape)
@@ -221,7 +221,7 @@ def sobol_indices(uncertain: Uncertain, function: Callable[[Samples], Any], coun
         for side in (interval.first_order, interval.total_order)
     ]
     names = tuple(v.name for v in uncertain.variables)
-    return SobolIndices(names, shaped(found.first_order), shaped(found.total_order), *ends)
+    return SobolIndices(names, shaped(indices.first_order), shaped(indices.total_order), *ends)
 
 
 AXES = ("x", "y", "z")
@@ -351,14 +351,14 @@ class Uncertain:
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
         """The uncertain parameters, in the order of a sample's coordinates."""
-        found = []
+        varying = []
         for what, least, names, specs in self._specs():
             for name, spec in zip(names, specs, strict=True):
                 if isinstance(spec, Normal | Uniform):
-                    found.append(Variable(f"{what} {name}".strip(), spec, least))
+                    varying.append(Variable(f"{what} {name}".strip(), spec, least))
         if self._correlated is not None:
-            found += [Variable(f"covariance {k + 1}", STANDARD) for k in range(self._correlated.size)]
-        return tuple(found)
+            varying += [Variable(f"covariance {k + 1}", STANDARD) for k in range(self._correlated.size)]
+        return tuple(varying)
 
     @cached_property
     def _correlated(self) -> Correlated | None:

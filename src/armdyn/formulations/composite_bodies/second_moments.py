@@ -181,7 +181,7 @@ def _past(joint: Joint, c: Vec3, turning: Scalar, u: Vec3) -> SecondMoments:
 
 def constants(chain: Chain, region: Regions) -> list[SecondMoments]:
     """m̂, k and the remainder of K after regrouping, for every composite body: off-line."""
-    found: list[SecondMoments] = []
+    bodies: list[SecondMoments] = []
     brought: dict[int, SecondMoments] = {}
     for i in reversed(range(chain.bodies)):
         own, joint, parent = chain.links[i], chain.joints[i], chain.parents[i]
@@ -196,9 +196,9 @@ def constants(chain: Chain, region: Regions) -> list[SecondMoments]:
             body = SecondMoments(mass, c, Sym3(K.xx - e, K.xy, K.yy - e, K.xz, K.yz, 0), 2 * e)
         else:
             regrouped, body = K, SecondMoments(mass, c, NO_MOMENTS)
-        found.append(body)
+        bodies.append(body)
         collect(brought, parent, _regrouped(joint, mass, c, regrouped))
-    return found[::-1]
+    return bodies[::-1]
 
 
 def _meets_at_right_angles(joint: Joint, u: Vec3) -> bool:

@@ -29,12 +29,12 @@ Matrix = list[list[Scalar]]
 
 def composites(walk: list[Step], links: list[Body]) -> list[Body]:
     """Composite body j (link j and all beyond it) about the origin of frame j."""
-    found: list[Body] = []
+    bodies: list[Body] = []
     brought: dict[int, Body] = {}
     for i, (step, link) in reversed(list(enumerate(zip(walk, links, strict=True)))):
-        found.append(link + brought.get(i, NO_BODY))
-        collect(brought, step.parent, step.body_inward(found[-1]))
-    return found[::-1]
+        bodies.append(link + brought.get(i, NO_BODY))
+        collect(brought, step.parent, step.body_inward(bodies[-1]))
+    return bodies[::-1]
 
 
 def coupling(step: Step, body: Body, motion: MotionVector) -> Vec3:

@@ -168,18 +168,18 @@ def _cycled(H: Mat3) -> Mat3:
 def articulated_bodies(chain: Chain, walk: list[Step], links: Sequence[Link]) -> tuple[list[Articulated], list[Pivot]]:
     """M̂ᵢ and its pivot for every joint, base to tip, eqs. (34), (35)."""
     least, six = least_pivots(chain), base_joints(chain)
-    found: list[Articulated] = []
+    bodies: list[Articulated] = []
     pivots: list[Pivot] = []
     brought: dict[int, Articulated] = {}
     for i in reversed(range(chain.n)):
         step, body = walk[i], Articulated.rigid(links[i])
         if i in brought:
             body = body + brought[i]
-        found.append(_named(index(i), body))
+        bodies.append(_named(index(i), body))
         pivots.append(pivot(step, body, least[i], i - six))
         if step.parent >= 0:
             collect(brought, step.parent, inward(step, projected(step, body, pivots[-1], f"psi_{index(i)}")))
-    return found[::-1], pivots[::-1]
+    return bodies[::-1], pivots[::-1]
 
 
 def _named(number: str, body: Articulated) -> Articulated:

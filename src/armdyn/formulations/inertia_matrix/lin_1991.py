@@ -61,13 +61,13 @@ def momenta(chain: Chain, path: list[Step], origins: list[Vec3]) -> list[Momentu
     """(aⱼ, eⱼ) of every composite body at a unit rate of its joint, base to tip."""
     n = chain.n
     r = next((i for i, step in enumerate(path) if step.revolute), n)
-    found: list[Momentum] = []
+    carried: list[Momentum] = []
     mass, h, J = 0, ZERO, NOTHING
     for j in reversed(range(n)):  # tip to base
         link, s = chain.links[j], origins[j]
         mass = mass + link.mass
         if j < r:  # neither first moment nor inertia is needed before the first revolute joint
-            found.append((ZERO, Vec3(0, 0, mass)))
+            carried.append((ZERO, Vec3(0, 0, mass)))
             continue
         own_h, own_J = _from_base(link, s)
         if j == n - 1:
@@ -78,10 +78,10 @@ def momenta(chain: Chain, path: list[Step], origins: list[Vec3]) -> list[Momentu
         else:  # the first revolute joint needs only (J)₃₃ of its body, and its first moment unless s = 0
             about_axis = _about_axis(own_J, path[j + 1], J)
             h = path[j + 1].R @ h + own_h if j > 0 else ZERO
-            found.append(_momentum(True, s, mass, h, NOTHING, about_axis))
+            carried.append(_momentum(True, s, mass, h, NOTHING, about_axis))
             continue
-        found.append(_momentum(path[j].revolute, s, mass, h, J, -(J.xx + J.yy)))
-    return found[::-1]
+        carried.append(_momentum(path[j].revolute, s, mass, h, J, -(J.xx + J.yy)))
+    return carried[::-1]
 
 
 def _from_base(link: Link, s: Vec3) -> tuple[Vec3, Sym3]:

@@ -58,12 +58,12 @@ def must_have_centres(chain: Chain, method: str) -> None:
 
 def shares(path: list[Step]) -> list[list[Share]]:
     """For every link, the shares of the joints up to its own, base to tip."""
-    found: list[list[Share]] = []
+    rows: list[list[Share]] = []
     for step in path:
-        before = found[-1] if found else []
+        before = rows[-1] if rows else []
         carried = [one.outwards(step, one is before[-1]) for one in before]
-        found.append([*carried, Share(step.revolute, Z, ZERO)])
-    return found
+        rows.append([*carried, Share(step.revolute, Z, ZERO)])
+    return rows
 
 
 def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:

@@ -58,22 +58,22 @@ def generalized_links(chain: Chain, path: list[Step]) -> list[Augmented]:
     r = next((i for i, step in enumerate(path) if step.revolute), chain.n)
     last = chain.links[-1]
     J = Sym3(*(online(x) for x in last.inertia.entries))
-    found = [Augmented(last.mass, run_time(last.moment), J)]
+    links = [Augmented(last.mass, run_time(last.moment), J)]
     for j in reversed(range(chain.n - 1)):
-        step, outer, link = path[j + 1], found[-1], chain.links[j]
+        step, outer, link = path[j + 1], links[-1], chain.links[j]
         mass = link.mass + outer.mass
         if j < r:
-            found.append(Augmented(mass, ZERO, outer.J))
+            links.append(Augmented(mass, ZERO, outer.J))
             continue
         c, s = step.R @ outer.c, step.origin
         k, E = link.moment + outer.mass * s, link.inertia + outer.mass * _steiner(s)  # Lin 1991 eqs. (A5), (A6)
         if j == r:  # only (Ĵ)₃₃ is needed
             u = step.parent_axis
             J33 = E.zz + u.dot(outer.J @ u) + ((2 * s.x) * c.x + (2 * s.y) * c.y)
-            found.append(Augmented(mass, k + c, Sym3(0, 0, 0, 0, 0, J33)))
+            links.append(Augmented(mass, k + c, Sym3(0, 0, 0, 0, 0, J33)))
         else:
-            found.append(Augmented(mass, k + c, E + step.R.similarity_by_products(outer.J) + _coupling(s, c)))
-    return found[::-1]
+            links.append(Augmented(mass, k + c, E + step.R.similarity_by_products(outer.J) + _coupling(s, c)))
+    return links[::-1]
 
 
 def _steiner(s: Vec3) -> Sym3:

@@ -170,12 +170,12 @@ def load_inward(step: Step, load: Load) -> Load:
 
 def origin_velocities(walk: list[Step], moving: list[Moving], qd: list[Scalar]) -> list[Vec3]:
     """The velocity of every frame's origin, parents before children."""
-    found: list[Vec3] = []
+    velocities: list[Vec3] = []
     for step, rate in zip(walk, qd, strict=True):
-        before = MotionVector(moving[step.parent].w, found[step.parent]) if step.parent >= 0 else NO_MOTION
+        before = MotionVector(moving[step.parent].w, velocities[step.parent]) if step.parent >= 0 else NO_MOTION
         v = step.motion_outward(before).v
-        found.append(v if step.revolute else Vec3(v.x, v.y, v.z + rate))
-    return found
+        velocities.append(v if step.revolute else Vec3(v.x, v.y, v.z + rate))
+    return velocities
 
 
 def column_z(U: Mat3) -> Vec3:
@@ -200,18 +200,18 @@ def loads_inwards(
     bodies: dict[int, Body] = {}
     flows: dict[int, Flow] = {}
     wrenches: dict[int, Wrench] = {}
-    found = []
+    loads = []
     for i, step in reversed(list(enumerate(walk))):
         own, link = links[i], moving[i]
         body, flow, wrench = own + bodies.get(i, NO_BODY), flows.get(i, NO_FLOW), wrenches.get(i, NO_WRENCH)
         f = wrench.f + own.mass * link.dv + link.U @ own.moment
         n = wrench.n + moment(own, link.w, link.dw, link.U) + own.moment.cross(link.dv)
         wrench = Wrench(f, n)
-        found.append((turning if step.revolute else sliding)(body, flow, link, velocities[i], wrench))
+        loads.append((turning if step.revolute else sliding)(body, flow, link, velocities[i], wrench))
         collect(flows, step.parent, flow_inward(step, joined(step, flow, body, qd[i])))
         collect(bodies, step.parent, step.body_inward(body))
         collect(wrenches, step.parent, step.wrench_inward(wrench))
-    return found[::-1]
+    return loads[::-1]
 
 
 def joined(step: Step, flow: Flow, body: Body, rate: Scalar) -> Flow:

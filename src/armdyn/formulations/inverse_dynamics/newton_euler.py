@@ -56,15 +56,15 @@ def transmitted(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scala
         N = J @ dw + w.cross(J @ w) + h.cross(dv)
         moving.append((w, dw, dv))
         own.append(Wrench(named(f"F_{k}", F), named(f"N_{k}", N)))
-    found: list[Wrench] = []
+    wrenches: list[Wrench] = []
     brought: dict[int, Wrench] = {}
     for i, step in reversed(list(enumerate(walk))):
         wrench = brought.get(i, NO_WRENCH) + own[i]
-        found.append(wrench)
+        wrenches.append(wrench)
         named(f"f_{i + 1}", wrench.f), named(f"n_{i + 1}", wrench.n)
         f, n = step.R @ wrench.f, step.R @ wrench.n
         collect(brought, step.parent, Wrench(f, n + step.origin.cross(f)))
-    return walk, found[::-1]
+    return walk, wrenches[::-1]
 
 
 def bias(chain: Chain, q: list[Scalar], qd: list[Scalar], *, qdd: list[Scalar] | None = None) -> list[Scalar]:

@@ -23,20 +23,20 @@ NOTHING = Constants(0, ZERO, Sym3(0, 0, 0, 0, 0, 0))
 
 def accounts(chain: Chain) -> list[Link]:
     """The links with the parameters that remain after regrouping."""
-    found: list[Link] = []
+    links: list[Link] = []
     given: dict[int, Constants] = {}
     for i in reversed(range(chain.bodies)):
         joint, link = chain.joints[i], chain.links[i]
         body = Constants(link.mass, link.moment, link.inertia) + given.get(i, NOTHING)
         m, k, U = body.mass, body.k, body.U
         if joint.revolute:
-            found.append(Link(0, Vec3(k.x, k.y, 0), Sym3(U.xx - U.yy, U.xy, 0, U.xz, U.yz, U.zz)))
+            links.append(Link(0, Vec3(k.x, k.y, 0), Sym3(U.xx - U.yy, U.xy, 0, U.xz, U.yz, U.zz)))
             moved = regrouped(joint, body)
         else:
-            found.append(Link(m, k, NOTHING.U))
+            links.append(Link(m, k, NOTHING.U))
             moved = Constants(0, ZERO, joint.rotation(0).similarity(U))
         collect(given, chain.parents[i], moved)
-    return found[::-1]
+    return links[::-1]
 
 
 def moment(link: Link, w: Vec3, dw: Vec3, A: Mat3) -> Vec3:

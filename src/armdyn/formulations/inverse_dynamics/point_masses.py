@@ -39,13 +39,13 @@ def bodies(chain: Chain) -> list[Body]:
     divisible = _are_numbers(own)
     most = sum(abs(body.mass) for body in own) if divisible else 0
     widest = sum(abs(body.P.trace) for body in own) if divisible else 0
-    found: list[Body] = []
+    regrouped: list[Body] = []
     given: dict[int, Body] = {}
     for i in reversed(range(chain.bodies)):
         joint, parent, body = chain.joints[i], chain.parents[i], own[i] + given.get(i, NO_BODY)
         k, P = body.moment, body.P
         if joint.prismatic:
-            found.append(Body(body.mass, k, NO_MOMENTS))
+            regrouped.append(Body(body.mass, k, NO_MOMENTS))
             collect(given, parent, Body(0, ZERO, joint.rotation(0).similarity(P)))
             continue
         inner = chain.joints[parent] if parent >= 0 else joint
@@ -57,10 +57,10 @@ def bodies(chain: Chain) -> list[Body]:
             left = beside.P + 2 * k.z * outer(axis, s) + m * outer(s, s)
             second = _part_to_regroup(-left.yz, axis.y * axis.z, second, widest)
         kept = Body(body.mass - m, Vec3(k.x, k.y, 0), Sym3(P.xx, P.xy, P.yy, P.xz, P.yz, P.zz - second))
-        found.append(kept)
+        regrouped.append(kept)
         second_moment = second * outer(axis, axis) + 2 * k.z * outer(axis, s) + m * outer(s, s)
         collect(given, parent, Body(m, k.z * axis + m * s, second_moment))
-    return seen_turning(chain, found[::-1])
+    return seen_turning(chain, regrouped[::-1])
 
 
 def _can_divide(chain: Chain, i: int) -> bool:
@@ -119,14 +119,14 @@ def _wrenches(chain: Chain, walk: list[Step], qd: list[Scalar], qdd: list[Scalar
     """The inertial wrench of every link about its reference point, parents before children."""
     base = at_rest(chain)
     moving: list[Moving] = []
-    found: list[Wrench] = []
+    balances: list[Wrench] = []
     for step, body, v_i, a_i in zip(walk, bodies(chain), qd, qdd, strict=True):
         e = _shift_to_origin(chain.joints[step.parent]) if step.parent >= 0 else 0
         link = _outward(step, e, moving[step.parent] if step.parent >= 0 else base, v_i, a_i)
         moving.append(link)
         F = body.mass * link.dv + link.U @ body.moment
-        found.append(Wrench(F, moment(body, link.w, link.dw, link.U) + body.moment.cross(link.dv)))
-    return found
+        balances.append(Wrench(F, moment(body, link.w, link.dw, link.U) + body.moment.cross(link.dv)))
+    return balances
 
 
 def _outward(step: Step, e: Scalar, before: Moving, rate: Scalar, acceleration: Scalar) -> Moving:

@@ -81,20 +81,20 @@ def wrenches(
     moving: Sequence[Moving], bodies: Sequence[B], moment: Callable[[B, Vec3, Vec3, Mat3], Vec3]
 ) -> list[Wrench]:
     """The inertial wrench of every link, parents before children."""
-    found: list[Wrench] = []
+    balances: list[Wrench] = []
     for link, body in zip(moving, bodies, strict=True):
         F = body.mass * link.dv + link.U @ body.moment
-        found.append(Wrench(F, moment(body, link.w, link.dw, link.U) + body.moment.cross(link.dv)))
-    return found
+        balances.append(Wrench(F, moment(body, link.w, link.dw, link.U) + body.moment.cross(link.dv)))
+    return balances
 
 
 def motions(chain: Chain, walk: list[Step], qd: list[Scalar], qdd: list[Scalar]) -> list[Moving]:
     """The motions of all links, parents before children."""
     base = at_rest(chain)
-    found: list[Moving] = []
+    states: list[Moving] = []
     for step, rate, acceleration in zip(walk, qd, qdd, strict=True):
-        found.append(outward(step, found[step.parent] if step.parent >= 0 else base, rate, acceleration))
-    return found
+        states.append(outward(step, states[step.parent] if step.parent >= 0 else base, rate, acceleration))
+    return states
 
 
 def at_rest(chain: Chain) -> Moving:

@@ -50,7 +50,7 @@ def link_jacobians(
     """The (6 × n) Jacobians of the link frames, or of the frames (k, placement on link k) `at`; k = 0 is the base."""
     placed = frames(chain, q)
     axes = [R @ Z for R, _ in placed]
-    found = []
+    jacobians = []
     for k, fixed in at or [(k, Placement()) for k in range(1, chain.bodies + 1)]:
         J: list[list[Scalar]] = [[0] * chain.bodies for _ in range(6)]
         R, p = at_frame(placed[k - 1], fixed) if k else (fixed.R, fixed.p)
@@ -60,8 +60,8 @@ def link_jacobians(
             linear, angular = (R.T @ v for v in twist) if local else twist
             for row, x in zip(J, (*linear, *angular), strict=True):
                 row[i] = x
-        found.append(J)
-    return found
+        jacobians.append(J)
+    return jacobians
 
 
 def pose(chain: Chain, q: list[Scalar]) -> list[Any]:
