@@ -36,8 +36,7 @@ def measure(kinds: str, key: str, run: Callable[..., Any], repeats: int) -> tupl
     traced, _ = best(lambda: trace("H", lambda q: run(chain, q), *ports), repeats)
 
     def whole() -> Any:
-        program.cache_clear()
-        return program(chain, "inertia_matrix", key)
+        return program.__wrapped__(chain, "inertia_matrix", key)  # which remembers nothing
 
     built, found = best(whole, repeats)
     return traced, built, str(found.operations)
