@@ -14,10 +14,10 @@ from armdyn.chain import Link
 from armdyn.gpu import rollout
 from armdyn.pages import robot
 from armdyn.references import citation
-from armdyn.report import collect, page
 from armdyn.report.card import card
-from armdyn.report.collect import parameters
+from armdyn.report.collect import collect, parameters
 from armdyn.report.falls import falls
+from armdyn.report.page import page
 from browser import Browser, browser, needs_browser  # noqa: F401
 
 pytestmark = needs_browser
