@@ -584,7 +584,8 @@ def test_machine_code_and_numpy_find_the_same_motion(kind, monkeypatch):
 
 
 @pytest.mark.parametrize("stribeck", [False, True])
-def test_friction_in_the_rows_and_from_the_kernel_are_the_same_motion(stribeck, monkeypatch):
+@pytest.mark.parametrize("way", [BEND, BEND[::-1]])  # inertias along the path above and below 0
+def test_friction_in_the_rows_and_from_the_kernel_are_the_same_motion(stribeck, way, monkeypatch):
     """Viscous and Coulomb friction are part of the rows; Stribeck's needs the arm's kernel at every speed."""
     rubbing = {"viscous": 4.0, "coulomb": 6.0} | ({"static": 9.0, "stribeck": 0.3} if stribeck else {})
     link = {"a": 0.5, "mass": 3.0, "com": (-0.2, 0, 0), "inertia": (0.01, 0.05, 0.05, 0, 0, 0), **rubbing}
@@ -593,11 +594,12 @@ def test_friction_in_the_rows_and_from_the_kernel_are_the_same_motion(stribeck, 
     seen = []
     original = constraints._affine
     monkeypatch.setattr(constraints, "_affine", lambda *given: seen.append(original(*given)) or seen[-1])
-    found = armdyn.time_optimal(arm, BEND, limits=limits)
+    found = armdyn.time_optimal(arm, way, limits=limits)
     assert set(seen) == {not stribeck}
     monkeypatch.setattr(constraints, "_affine", lambda *_: False)
-    called = armdyn.time_optimal(arm, BEND, limits=limits)
+    called = armdyn.time_optimal(arm, way, limits=limits)
     assert found.duration == pytest.approx(called.duration, rel=1e-6)
-    tau, _ = torques_inside(arm, found, BEND, friction=True)
+    tau, _ = torques_inside(arm, found, way, friction=True)
     assert (np.abs(tau) / limits.torque).max() <= 1.002
-    assert found.duration > armdyn.time_optimal(arm, BEND, limits=limits, friction=False).duration * 1.01
+    free = armdyn.time_optimal(arm, way, limits=limits, friction=False)
+    assert abs(found.duration / free.duration - 1) > 0.01  # downwards it helps to brake
