@@ -234,6 +234,23 @@ def test_a_python_torque_serves_whole_batches(puma, rng):
 # --- who drives ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("method", ["RK4", "AB4", "semi_implicit_euler"])
+@pytest.mark.parametrize("friction", [True, False])
+def test_a_function_may_fill_the_same_array_at_every_call(puma, method, friction):
+    own = np.zeros(6)
+
+    def filling(t, q, qd):
+        own[:] = 4 * np.sin(40 * t) - qd
+        return own
+
+    options = {"duration": 0.05, "method": method, "step": 1e-3, "friction": friction}
+    filled = simulate(puma, np.zeros(6), torque=filling, **options)
+    made = simulate(puma, np.zeros(6), torque=lambda t, q, qd: 4 * np.sin(40 * t) - qd, **options)
+    assert np.ptp(made.tau[:, 0]) > 1
+    np.testing.assert_array_equal(filled.tau, made.tau)
+    np.testing.assert_array_equal(filled.q, made.q)
+
+
 def test_computed_torque_follows_its_reference(puma):
     reference = quintic(Q0, Q0 + 0.4, 1.0)
     out = simulate(puma, Q0, torque=ComputedTorque(reference), duration=1.0, friction=False)

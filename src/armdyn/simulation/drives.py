@@ -168,10 +168,13 @@ def _constant(torque: Any, chain: Chain) -> Drive:
 def asked_torque(
     chain: Chain, torque: Callable[..., Any], t: float, q: Any, qd: Any, batch: tuple[int, ...]
 ) -> np.ndarray:
-    """The forces (count, nv) from a function of (t, q, qd), which gets the rows of q and qd in their batch shape."""
+    """The forces (count, nv) from a function of (t, q, qd), which gets the rows of q and qd in their batch shape.
+
+    They are a copy: the function may fill the same array at every call.
+    """
     tau = torque(t, q.reshape(*batch, chain.nq), qd.reshape(*batch, chain.nv))
     if type(tau) is np.ndarray and tau.shape == (*batch, chain.nv) and (tau.dtype is _DOUBLE or tau.dtype == float):
-        return tau.reshape(-1, chain.nv)
+        return tau.copy().reshape(-1, chain.nv)
     if tau is None:
         raise InputError(
             f"the torque function gave None at t = {t:.6g} s, expected (..., {force_sizes(chain)}) numbers"
@@ -182,7 +185,7 @@ def asked_torque(
     if given.shape[-1:] not in ((chain.n,), (chain.nv,)) or given.ndim > len(batch) + 1:
         raise refused
     try:
-        return np.broadcast_to(force_rows(chain, given), (*batch, chain.nv)).reshape(-1, chain.nv)
+        return np.array(np.broadcast_to(force_rows(chain, given), (*batch, chain.nv))).reshape(-1, chain.nv)
     except ValueError:
         raise refused from None
 
