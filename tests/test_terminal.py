@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import sys
 from functools import partial
 
 import numpy as np
@@ -16,7 +18,7 @@ import armdyn.motion
 import armdyn.report.collect
 from armdyn.cli import COMMANDS as EVERY
 from armdyn.cli import app
-from armdyn.cli.common import PlainConsole, table
+from armdyn.cli.common import PlainConsole, fail, note, table
 from armdyn.errors import count
 from armdyn.html import number
 from armdyn.studies import puma_line
@@ -195,3 +197,32 @@ def test_entries_have_names_and_units():
     floating = printed("eval planar3 bias --floating", 80)
     assert re.search(r"base y +23\.544 +N\n", floating.replace(" \n", "\n"))  # 2.4 kg, carried by the base
     assert re.search(r"wrist_bend +0 +0\n", printed("simulate puma560 --duration 0.05", 80).replace(" \n", "\n"))
+
+
+class Terminal(io.StringIO):
+    """What is printed, taken for a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_notes_are_wrapped_below_their_label_in_a_terminal_and_whole_in_a_pipe(terminal, monkeypatch):
+    path = "/a/" + "long/" * 20
+    text = f"the self-made tool is tool0; {'other frames of the hand ' * 6}are in {path}, which is not read"
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stderr", Terminal() if terminal else io.StringIO())
+    note(text)
+    with pytest.raises(SystemExit):
+        fail(text)
+    plain = re.sub(r"\x1b\[[\d;]*m", "", sys.stderr.getvalue())
+    if not terminal:
+        assert plain == f"note: {text}\nerror: {text}\n"
+        return
+    assert " ".join(plain.split()) == f"note: {text} error: {text}"
+    lines = plain.splitlines()
+    assert [line for line in lines if cell_len(line) > 80] == [f"{gap}{path}," for gap in (" " * 6, " " * 7)]
+    second = next(k for k, line in enumerate(lines) if line.startswith("error:"))
+    assert second > 3
+    assert all(re.match(r" {6}\S", line) for line in lines[1:second])
+    assert all(re.match(r" {7}\S", line) for line in lines[second + 1 :])

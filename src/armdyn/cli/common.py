@@ -8,6 +8,7 @@ import json
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -85,18 +86,27 @@ def console() -> Console:
 
 def fail(message: str, code: int = 1) -> NoReturn:
     """Print an error in one or two plain lines on standard error, and exit."""
-    _print_aside(styled(("error:", "bold red"), f" {message}"))
+    _print_aside("error:", "bold red", message)
     raise SystemExit(code)
 
 
 def note(text: str) -> None:
     """Print a note on standard error."""
-    _print_aside(styled(("note:", "yellow"), f" {text}"))
+    _print_aside("note:", "yellow", text)
 
 
-def _print_aside(text: Text) -> None:
-    """Print on standard error: wrapped between words in a terminal, on one line elsewhere."""
-    PlainConsole(stderr=True, highlight=False).print(text, soft_wrap=not sys.stderr.isatty())
+def _print_aside(label: str, style: str, text: str) -> None:
+    """Print on standard error: in a terminal wrapped between words and indented below the label, else on one line.
+
+    A word that is longer than a line, such as a path, stays whole, so that it can be copied.
+    """
+    terminal, indent = PlainConsole(stderr=True, highlight=False), " " * (len(label) + 1)
+    words = visible(text)
+    if sys.stderr.isatty():
+        shape = textwrap.TextWrapper(terminal.width, initial_indent=indent, subsequent_indent=indent)
+        shape.break_long_words = shape.break_on_hyphens = False
+        words = "\n".join(map(shape.fill, words.splitlines())).lstrip()
+    terminal.print(styled((label, style), f" {words}"), soft_wrap=True)
 
 
 CUT = {
