@@ -50,6 +50,27 @@ def test_the_catalogue(name):
     assert not [p for p in found.properties if p[1] != "velocity" and p[1] != "effort"]
 
 
+@pytest.mark.parametrize("name", ["scara", "stanford"])
+def test_inverse_dynamics_within_prismatic_limits(name):
+    """Beyond a limit MuJoCo's inverse dynamics has the force of that constraint, too."""
+    arm = armdyn.load(name)
+    data = mujoco.MjData(model := compiled(arm)[0])
+    low, high = np.array([(joint.limit.lower, joint.limit.upper) for joint in arm.joints]).T
+    rng, third = np.random.default_rng(0), 2
+    assert arm.joints[third].prismatic
+    for _ in range(10):
+        q, (qd, qdd) = rng.uniform(low, high), rng.uniform(-1, 1, (2, arm.n))
+        data.qpos, data.qvel, data.qacc = q, qd, qdd
+        mujoco.mj_inverse(model, data)
+        torque = arm.inverse_dynamics(q, qd, qdd, friction=True)
+        close(data.qfrc_inverse, torque, 1e-10)
+        data.qpos[third] = high[third] + 0.1
+        mujoco.mj_inverse(model, data)
+        torque = arm.inverse_dynamics(np.array(data.qpos), qd, qdd, friction=True)
+        close(data.qfrc_inverse + data.qfrc_constraint, torque, 1e-9)
+        assert abs(data.qfrc_constraint[third]) > 1e3
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
 def test_random_trees(kind, seed):

@@ -68,9 +68,9 @@ def test_springs_dampers_and_armatures_are_those_of_mujoco(name: str, tmp_path):
 
 
 LOST = {
-    "servo": (
-        model(beside='<actuator><position name="s" joint="j" kp="40" kv="3"/></actuator>'),
-        "actuators with a bias, as position servos, are not carried over: s (bias 0 -40 q -3 qd)",
+    "range of commands": (
+        model(beside='<actuator><position name="s" joint="j" kp="40" kv="3" ctrlrange="-1 2"/></actuator>'),
+        "ranges of servos' commands are not carried over: -1 to 2 of s",
     ),
     "fluid": (
         model().replace('gravity="1 2 -9.81"', 'density="1.2" viscosity="2e-5" wind="1 0 0"'),

@@ -1,10 +1,11 @@
 """Reading MJCF through the compiled model of the `mujoco` package.
 
 The compiled model is converted to the tree of a URDF, so that `base`, `tip`, `lock`, frames and error messages are the
-same as for a URDF. Masses, inertias, axes, limits, armature, damping, friction, springs are read. A body with several
-joints becomes several links, a joint away from the origin of its body gets a link there, and sites become frames. Joint
-positions are counted as in MuJoCo: `ref` is included in the joint's placement. Gravity is the model's, rotated into the
-base's axes. Contacts and plain motors are ignored; other physics that is not carried over is noted (`mjcf_passive`).
+same as for a URDF. Masses, inertias, axes, limits, armature, damping, friction, springs, position servos are read. A
+body with several joints becomes several links, a joint away from the origin of its body gets a link there, and sites
+become frames. Joint positions are counted as in MuJoCo: `ref` is included in the joint's placement. Gravity is the
+model's, rotated into the base's axes. Contacts and plain motors are ignored; other physics that is not carried over is
+noted (`mjcf_passive`, `mjcf_servos`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from armdyn.files.cutting import select
 from armdyn.files.description import Description, to_rpy
 from armdyn.files.mjcf_files import confined
 from armdyn.files.mjcf_passive import lost, passive_forces
+from armdyn.files.mjcf_servos import position_servos
 from armdyn.files.text import read_bytes
 from armdyn.files.urdf_tree import (
     COMPOSITE,
@@ -142,10 +144,12 @@ class _CompiledModel:
         return self.name("joint", j)
 
     def tree(self, label: str) -> Tree:
-        """The whole tree, with limits, armatures, springs and mimic relations."""
+        """The whole tree, with limits, armatures, springs, servos and mimic relations."""
         self.links = {self.name("body", 0): RawLink(self.name("body", 0))}
         self.joints: dict[str, RawJoint] = {}
         self.passive = passive_forces(self.data, self.name)
+        followers = {self.data["eq_obj1id"][i] for i in self._active("JOINT")}
+        self.servos = position_servos(self.data, self.name, followers)
         for b in range(1, self.nbody):
             self._body(b)
         bodies = {self.name("body", b) for b in range(self.nbody)}
@@ -156,7 +160,7 @@ class _CompiledModel:
                 at = np.asarray(self.data["site_pos"][s]), _rotation(self.data["site_quat"][s])
                 self._add(RawJoint(f"site {name}", "fixed", body, name, **_seat(at)))
         notes = [f"{label}: {_HERE}"] if "here" in self.data else []
-        notes += [f"{label}: {note}" for note in (*self.passive.notes, *lost(self.data, self.name))]
+        notes += [f"{label}: {note}" for note in (*self.passive.notes, *self.servos.notes, *lost(self.data, self.name))]
         for joint in [joint for joint in self.joints.values() if joint.kind in COMPOSITE]:
             more, chain = as_chain(joint)
             self.links |= {link.name: link for link in more}
@@ -263,6 +267,9 @@ class _CompiledModel:
             limit = dict(zip(("lower", "upper"), map(exact, d["jnt_range"][j]), strict=True))
         if d["jnt_actfrclimited"][j]:
             limit["effort"] = exact(d["jnt_actfrcrange"][j][1])
+        if j in self.servos.efforts:
+            most = exact(self.servos.efforts[j])
+            limit["effort"] = min(most, limit.get("effort", most))
         single = kind in (_SLIDE, _HINGE)
         return RawJoint(
             self.joint(j),
@@ -276,6 +283,7 @@ class _CompiledModel:
             mimic=self._mimic(j),
             armature=exact(d["dof_armature"][dof]),
             forces=self.passive.forces(j) if single else NO_FORCES,
+            servo=self.servos.laws.get(j),
             **_seat((p, R)),
         )
 

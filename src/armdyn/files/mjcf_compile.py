@@ -19,6 +19,8 @@ _ARRAYS = (
     *("qpos_spring", "body_gravcomp", "tendon_adr", "tendon_num", "tendon_stiffness", "tendon_damping"),
     *("tendon_frictionloss", "tendon_lengthspring", "tendon_limited", "wrap_type", "wrap_objid", "wrap_prm"),
     *("actuator_trntype", "actuator_trnid", "actuator_gear", "actuator_biastype", "actuator_biasprm"),
+    *("actuator_gaintype", "actuator_gainprm", "actuator_dyntype", "actuator_forcelimited", "actuator_forcerange"),
+    *("actuator_ctrllimited", "actuator_ctrlrange"),
 )
 # Arrays that only some versions of MuJoCo have; an array of zeros where they are missing.
 _NEWER = (

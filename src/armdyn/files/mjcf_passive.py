@@ -112,10 +112,6 @@ def lost(data: dict[str, Any], name: Callable[[str, int], str]) -> Iterator[str]
         if any(x for row in rows for x in row):
             places = [i for i, row in enumerate(rows) if any(row)]
             yield f"polynomial {what} of {len(places)} {kind}s is not carried over, its linear part is"
-    servos = {i: data["actuator_biasprm"][i] for i in range(data["nu"]) if data["actuator_biastype"][i]}
-    if servos:
-        shown = ", ".join(f"{name('actuator', i)} (bias {p[0]:g} {p[1]:+g} q {p[2]:+g} qd)" for i, p in servos.items())
-        yield f"actuators with a bias, as position servos, are not carried over: {shown}"
     for key in ("actuator_armature", "actuator_damping"):
         values = {i: x for i, x in enumerate(data[key]) if x and not isinstance(x, list)}
         if values:
