@@ -251,6 +251,22 @@ def test_a_function_may_fill_the_same_array_at_every_call(puma, method, friction
     np.testing.assert_array_equal(filled.q, made.q)
 
 
+@pytest.mark.parametrize("method", ["RK4", "RK5"])
+@pytest.mark.parametrize(
+    "options", [{}, {"friction": False}, {"limits": 0.4}, {"saturate": True}, {"limits": False}], ids=str
+)
+def test_one_state_moves_as_in_a_batch(puma, method, options):
+    def torque(t, q, qd):
+        return np.array([30.0, 60, 20, 2, 2, 2]) * np.sin(25 * t) - 0.1 * qd
+
+    options = {"torque": torque, "duration": 0.4, "step": 1e-3, "method": method, **options}
+    alone, among = simulate(puma, Q0, **options), simulate(puma, Q0[None], **options)
+    rests = np.diff((alone.qd == 0).astype(int), axis=0)
+    assert options.get("friction", True) == bool((rests > 0).any() and (rests < 0).any())  # joints stick and slip
+    for name in ("q", "qd", "qdd", "tau"):
+        np.testing.assert_array_equal(getattr(alone, name), getattr(among, name)[0])
+
+
 def test_computed_torque_follows_its_reference(puma):
     reference = quintic(Q0, Q0 + 0.4, 1.0)
     out = simulate(puma, Q0, torque=ComputedTorque(reference), duration=1.0, friction=False)

@@ -168,12 +168,16 @@ def _constant(torque: Any, chain: Chain) -> Drive:
 def asked_torque(
     chain: Chain, torque: Callable[..., Any], t: float, q: Any, qd: Any, batch: tuple[int, ...]
 ) -> np.ndarray:
-    """The forces (count, nv) from a function of (t, q, qd), which gets the rows of q and qd in their batch shape.
+    """The forces (count, nv) from a function of (t, q, qd), which gets the rows of q and qd in their batch shape."""
+    return torques_given(chain, torque(t, q.reshape(*batch, chain.nq), qd.reshape(*batch, chain.nv)), t, batch)
+
+
+def torques_given(chain: Chain, tau: Any, t: float, batch: tuple[int, ...]) -> np.ndarray:
+    """What a function gave at a time as forces (count, nv).
 
     They are a copy: the function may fill the same array at every call.
     """
-    tau = torque(t, q.reshape(*batch, chain.nq), qd.reshape(*batch, chain.nv))
-    if type(tau) is np.ndarray and tau.shape == (*batch, chain.nv) and (tau.dtype is _DOUBLE or tau.dtype == float):
+    if type(tau) is np.ndarray and tau.shape == (*batch, chain.nv) and (tau.dtype is DOUBLE or tau.dtype == float):
         return tau.copy().reshape(-1, chain.nv)
     if tau is None:
         raise InputError(
@@ -190,7 +194,7 @@ def asked_torque(
         raise refused from None
 
 
-_DOUBLE = np.dtype(float)
+DOUBLE = np.dtype(float)
 FEW = 64  # numbers: with more, NumPy's test is the quicker one
 Faults = dict[int, tuple[float, str]]  # per lane: when its torques were no numbers, and the message
 

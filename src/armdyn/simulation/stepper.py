@@ -24,9 +24,21 @@ from armdyn.codegen.target import Target
 from armdyn.graph.program import Program
 from armdyn.kernels.kernel import Kernel
 from armdyn.programs.assemble import Options
-from armdyn.programs.stepping import SCHEMES, combined
-from armdyn.simulation.drives import AsGiven, Drive, Faults, Law, Saturated, asked_torque, note_faults, source_of
+from armdyn.programs.stepping import SCHEMES, Scheme, combined
+from armdyn.simulation.drives import (
+    DOUBLE,
+    AsGiven,
+    Drive,
+    Faults,
+    Law,
+    Saturated,
+    asked_torque,
+    note_faults,
+    source_of,
+    torques_given,
+)
 from armdyn.simulation.loop import Integrator
+from armdyn.simulation.one_state import OneState, surely_finite
 from armdyn.simulation.programs import (
     Plants,
     Varying,
@@ -303,7 +315,8 @@ class Stepper:
         return breakaway(self.chain, self.options) if varied is None else varied
 
     @cached_property
-    def _program(self) -> Compiled:
+    def program(self) -> Compiled:
+        """The accelerations and torques of states, compiled."""
         locks = locks_of(self.chain, self.source.law, self.options, self.stops, self._varying)
         can_lock = lockable_joints(locks) if self.sticks else None
         return rates_of(self.chain, self.source.law, self.source.size, self.options, can_lock, self._varying)
@@ -311,11 +324,11 @@ class Stepper:
     def evaluate(self, *given: np.ndarray, lanes: np.ndarray | None = None) -> Any:
         """The program's value; `lanes` are the plants of the rows, where there is one row per state and time."""
         if self.plants is None:
-            return self._program(*given)
+            return self.program(*given)
         constants = self.plants.constants
         if lanes is None:  # rows (count, times, ...), or all of one lane
-            return self._program(*given, constants[:, None] if given[0].ndim == 3 else constants)
-        return self._program(*given, constants[lanes])
+            return self.program(*given, constants[:, None] if given[0].ndim == 3 else constants)
+        return self.program(*given, constants[lanes])
 
     def some(self, lanes: np.ndarray, row: int | None = None) -> Stepper:
         """The same for some states of the batch, alone; with a row, such that the step from there may be repeated."""
@@ -570,6 +583,19 @@ class PythonTorques:
         note_faults(self.faults, self.chain, tau, t, q, qd)
         return tau
 
+    def _of_one(self, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        """The torques (nv,) for one state."""
+        tau = self.function(t, q, qd)
+        if type(tau) is np.ndarray and tau.shape == qd.shape and tau.dtype is DOUBLE:
+            tau = tau.copy()
+        else:
+            tau = torques_given(self.chain, tau, t, ())[0]
+        if self.effort is not None:
+            tau = np.clip(tau, -self.effort, self.effort)
+        if not surely_finite(tau):
+            note_faults(self.faults, self.chain, tau[None], t, q[None], qd[None])
+        return np.asarray(tau)
+
     def inputs(self, t: np.ndarray, state: np.ndarray) -> np.ndarray:
         """The torques at every time, in their order."""
         return np.stack([self.at(moment, state[:, k]) for k, moment in enumerate(t.tolist())], axis=1)[:, :, None]
@@ -604,6 +630,11 @@ class PythonTorques:
 
     def run(self, stepper: Stepper, state: np.ndarray, span: Span, method: str) -> Iterator[Stored]:
         """Stored states (count, 1, size) and whether all was well until then (count, 1), one row at a time."""
+        scheme = SCHEMES[method]
+        alone = not self.batch and stepper.plants is None and stepper.outside is None and not stepper.layout.floating
+        if alone and not (scheme.past or scheme.implicit or scheme.velocity_first):
+            yield from self._run_one(stepper, state[0], span, scheme)
+            return
         past: list[np.ndarray] = []
         for row in range(span.rows):
             good = np.ones(len(state), dtype=bool)
@@ -616,6 +647,28 @@ class PythonTorques:
                 state = stepper.layout.normalised(after)
                 good &= stepper.all_inside(state)
             yield state[:, None].copy(), good[:, None]
+
+    def _run_one(self, stepper: Stepper, y: np.ndarray, span: Span, scheme: Scheme) -> Iterator[Stored]:
+        """The same for one state without a wrench, by an explicit one-step method."""
+        n = self.chain.nv
+        one = OneState(stepper.program, scheme, n, span.h)
+        for row in range(span.rows):
+            good = True
+            for k in range(span.every):
+                t = span.t + (row * span.every + k) * span.h
+                q, qd = y[:n], y[n:]
+                tau = self._of_one(t, q, qd)
+                qdd, modes = _began_one(stepper, one, q, qd, tau)
+                if k == 0:
+                    self.recorded.append((qdd[None], tau[None]))
+                given = () if modes is None else (modes.free[0], modes.side[0])
+                after, torques = one.step(self._of_one, t, y, qdd, given)
+                if modes is not None and (stepper.stops is not None or (modes.side[0] * after[n:] < 0).any()):
+                    stages = [x[None] for x in (tau, *torques)]
+                    after = _at_rest(stepper, scheme.name, span.h, y[None], after[None], stages, modes)[0]
+                y = after
+                good = good and ((stepper.inside is None and surely_finite(y)) or bool(stepper.all_inside(y)))
+            yield y[None, None].copy(), np.array([[good]])
 
     def _with_outside(self, stepper: Stepper, t: float, y: np.ndarray) -> np.ndarray:
         """The torques for states (count, size), with what acts besides."""
@@ -663,6 +716,22 @@ class PythonTorques:
         else:
             after = combined(y, h, zip(scheme.weights, slopes, strict=True))
         return after if modes is None else _at_rest(stepper, scheme.name, h, y, after, torques, modes)
+
+
+def _began_one(
+    stepper: Stepper, one: OneState, q: np.ndarray, qd: np.ndarray, tau: np.ndarray
+) -> tuple[np.ndarray, Modes | None]:
+    """(acceleration, modes) of one state; without stops, joints mostly stay held, which takes one evaluation."""
+    if not stepper.sticks:
+        return one.rates(q, qd, tau)[0], None
+    if stepper.stops is None:
+        rests = (qd == 0) & (stepper.most > 0)
+        free, side = np.where(rests, 0.0, 1.0), np.sign(qd)
+        qdd, left, _ = one.rates(q, qd, tau, free, side)
+        if not (rests & (np.abs(left) > stepper.most)).any():
+            return qdd, Modes(free[None], side[None])
+    results, modes = stepper.settle(q[None], qd[None], tau[None])
+    return results[0][0], modes
 
 
 def _at_rest(
