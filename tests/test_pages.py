@@ -14,6 +14,7 @@ import pytest
 
 import armdyn
 from armdyn.errors import InputError
+from armdyn.pages.motion import positions, rates
 from browser import browser, needs_browser  # noqa: F401
 
 
@@ -81,7 +82,7 @@ def test_the_table_of_a_motion_is_whole_on_a_phone(browser, tmp_path):  # noqa: 
           [...document.querySelectorAll("canvas.trace")].map((e) => e.getAttribute("aria-label"))]"""
     )
     assert cut == 0
-    assert charts == ["position [rad]", "velocity [rad/s]", "torque [N m]", "energy [J]"]
+    assert charts == ["position [°]", "velocity [°/s]", "torque [N m]", "energy [J]"]
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +108,7 @@ def test_the_charts_of_results_are_their_numbers(scara, results):
     np.testing.assert_allclose(shown["prior"], worst, rtol=1e-6)
     shown = chart(outcome.plot(limit=[10, 10, 20, 5]))
     np.testing.assert_allclose(shown["values"], 100 * np.median(outcome.values, axis=0) / [10, 10, 20, 5], rtol=1e-6)
-    assert shown["y"] == "value [% of the limit]"
+    assert shown["y"] == "gravity_load [% of the limit]"
     shown = chart(bound.plot())
     assert (np.array(shown["low"]) <= shown["prior"]).all()
     assert (np.array(shown["values"]) <= shown["high"]).all()
@@ -122,6 +123,55 @@ def test_a_bound_shows_the_arm_in_its_worst_configurations(scara, results):
     side, k = np.unravel_index(np.abs(bound.found).argmax(), bound.found.shape)
     assert motion["labels"][0] == f"{['smallest', 'largest'][side]} {scara.joint_names[k]}"
     assert motion["tau"][k]["y"][0] == pytest.approx(bound.found[side, k], rel=1e-6)
+
+
+def test_positions_are_drawn_in_degrees_and_the_slide_in_metres(scara, motion):
+    """As in the table of the page; the third joint slides."""
+    data = json.loads(re.search(r'id="data">(.*?)</script>', motion.animate().html)[1])["motion"]
+    own = np.array([180 / np.pi, 180 / np.pi, 1, 180 / np.pi])
+    pairs = [("position [°], [m]", motion.q), ("velocity [°/s], [m/s]", motion.qd)]
+    for drawn, (label, values) in zip(data["charts"][:2], pairs, strict=True):
+        assert drawn["y"] == label
+        np.testing.assert_allclose([c["y"][-1] for c in drawn["curves"]], own * values[-1], rtol=1e-6, atol=1e-12)
+    q = [[0.1, 0.2, 0.03, 0.4], [0.2, 0.3, 0.04, 0.5]]
+    drawn = json.loads(re.search(r'id="data">(.*?)</script>', scara.animate(q).html)[1])["motion"]["charts"][0]
+    assert drawn["y"] == "position [°], [m]"
+    np.testing.assert_allclose([c["y"] for c in drawn["curves"]], (own * q).T, rtol=1e-6)
+
+
+def test_the_positions_of_a_floating_base_stay_in_metres():
+    arm, rows = armdyn.load("planar3", floating=True), np.arange(1.0, 11.0)[None]
+    label, _, q = positions(arm, [], rows)
+    assert label == "position of the base [m], quaternion; of the joints [°]"
+    np.testing.assert_array_equal(q[:, :7], rows[:, :7])
+    np.testing.assert_allclose(q[:, 7:], np.degrees(rows[:, 7:]))
+    label, _, qd = rates(arm, [], rows[:, :9])
+    assert label == "velocity [°/s], [m/s]"
+    np.testing.assert_array_equal(qd[:, :3], rows[:, :3])
+    np.testing.assert_allclose(qd[:, 3:], np.degrees(rows[:, 3:9]))
+
+
+def test_results_have_a_unit_per_entry(scara, results):
+    """In the label of the chart where all have the same, else with the names; the third joint slides."""
+    forces = ("N m", "N m", "N", "N m")
+    outcome, bound = results["outcome"], results["bound"]
+    named = [f"{name} [{unit}]" for name, unit in zip(scara.joint_names, forces, strict=True)]
+    assert outcome.units == forces
+    assert chart(outcome.plot())["names"] == named
+    assert chart(outcome.plot())["y"] == "gravity_load"
+    table = outcome.table()
+    assert [row[table.columns.index("unit")] for row in table.rows] == list(forces)
+    inertia = armdyn.bound(scara, "inertia_matrix", q=[(-1, 1)] * 4, seconds=0.02)
+    assert chart(inertia.plot())["names"][:3] == ["1, 1 [kg m²]", "1, 2 [kg m²]", "1, 3 [kg m]"]
+    samples = armdyn.Uncertain(armdyn.load("planar3"), payload_mass=armdyn.Uniform(0, 3)).sample(16)
+    shown = samples.evaluate("inertia_matrix", np.zeros((2, 3)))
+    assert shown.units == ("kg m²",) * 18
+    assert chart(shown.plot())["y"] == "inertia_matrix [kg m²]"
+    plain = samples.outcome(shown.values)
+    assert chart(plain.plot())["y"] == "value"
+    assert plain.table().columns[:2] == ("entry", "mean")
+    for page in (outcome.plot(), shown.plot(), plain.plot(), bound.plot(), inertia.plot()):
+        assert "[SI]" not in page.html
 
 
 @needs_browser
@@ -142,7 +192,8 @@ def test_pages_of_results_open(browser, tmp_path, results):  # noqa: F811
 def test_a_sweep_is_shown_by_entry(scara):
     pytest.importorskip("xarray")
     from armdyn.pages.results import sweep_page
-    from armdyn.sweeps import Quantiles
+    from armdyn.sweeps import Capability, Quantiles
+    from armdyn.sweeps.ready import units
 
     def compute(arm, samples):
         return {"load": (("sample", "joint"), np.asarray(samples)[:, None] * [1.0, -1.0, 2.0, 0.5])}
@@ -150,6 +201,12 @@ def test_a_sweep_is_shown_by_entry(scara):
     result = armdyn.sweep(scara, compute, 11, [Quantiles((0.0, 0.5, 1.0))])
     shown = chart(sweep_page(result))
     assert (shown["low"], shown["values"], shown["high"]) == ([0, -10, 0, 0], [5, -5, 10, 2.5], [10, 0, 20, 5])
+    assert shown["y"] == "load_quantile"  # its unit is not known
+    found = armdyn.sweep(scara, Capability((200, 100, 50, 10)), 8)
+    data = json.loads(re.search(r'id="data">(.*?)</script>', sweep_page(found, units=units(scara)).html)[1])["charts"]
+    assert [c["y"] for c in data if c["y"].startswith("p")] == ["position [m]", "payload [kg]"]
+    q = next(c for c in data if c["y"] == "q")
+    assert [name.split(" ")[-1] for name in q["names"]] == ["[rad]", "[rad]", "[m]", "[rad]"]
 
 
 @needs_browser

@@ -423,7 +423,7 @@ class Arm(KernelAttributes, JointArrays):
 
         The torques shown are those of gravity. `Trajectory.animate` shows a simulated motion with its own torques.
         """
-        from armdyn.pages.motion import animation
+        from armdyn.pages.motion import animation, positions
 
         postures = np.atleast_2d(np.asarray(q, float))
         if postures.ndim != 2 or postures.shape[1] != self.chain.nq:
@@ -431,7 +431,8 @@ class Arm(KernelAttributes, JointArrays):
         times = np.arange(len(postures)) / 25 if t is None else np.asarray(t, float)
         if times.shape != (len(postures),) or not (np.diff(times) > 0).all():
             raise InputError(f"animate expects {len(postures)} increasing times, got {np.shape(t)}")
-        charts = [("position [rad], [m]", list(self.joint_names), postures[:, -self.n :])]
+        label, names, shown = positions(self, list(self.joint_names), postures)
+        charts = [(label, names, shown[:, -self.n :])]
         return animation(self, times, postures, self.gravity_load(postures), charts, self.name)
 
     def emit_c(

@@ -46,8 +46,9 @@ def command(
             )  # fmt: skip
     if report is not None:
         from armdyn.pages.results import sweep_page
+        from armdyn.sweeps.ready import units
 
-        sweep_page(found, f"{asked.study} of {asked.arm.name}").save(report)
+        sweep_page(found, f"{asked.study} of {asked.arm.name}", units(asked.arm)).save(report)
     if as_json:
         print_json(_data(found, where))
     elif not quiet:

@@ -64,6 +64,23 @@ def units(arm: Arm, turning: str, sliding: str) -> str:
     return ", ".join(f"[{unit}]" for kind, unit in ((True, turning), (False, sliding)) if kind in kinds)
 
 
+def positions(arm: Arm, names: Sequence[str], q: Any) -> tuple[str, Sequence[str], np.ndarray]:
+    """The chart of positions (times, nq): angles of revolute joints in degrees, as in the table beside it."""
+    turns = [joint.revolute for joint in arm.joints]
+    shown = np.array(q, dtype=float)
+    shown[:, -arm.n :][:, turns] *= 180 / np.pi
+    if not arm.floating:
+        return f"position {units(arm, '°', 'm')}", names, shown
+    kinds = [f"[{unit}]" for unit, turning in (("°", True), ("m", False)) if turning in turns]
+    return f"position of the base [m], quaternion; of the joints {', '.join(kinds)}", names, shown
+
+
+def rates(arm: Arm, names: Sequence[str], qd: Any) -> tuple[str, Sequence[str], np.ndarray]:
+    """The chart of velocities (times, nv): those of revolute joints, and of a floating base, in degrees per second."""
+    turns = ([False] * 3 + [True] * 3 if arm.floating else []) + [joint.revolute for joint in arm.joints]
+    return f"velocity {units(arm, '°/s', 'm/s')}", names, np.where(turns, np.degrees(qd), qd)
+
+
 def animation(arm: Arm, t: Any, q: Any, tau: Any, charts: Charts, title: str, message: str = "") -> Animation:
     """The page of a motion q(t) (times, n) with torques and charts."""
     return Animation(motion_page(title, message, motion(arm, t, q, tau, charts)), title)

@@ -5,14 +5,13 @@ The results' own modules stand above this one, so their types are not named here
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import InputError
-from armdyn.formulations.registry import units
 from armdyn.pages.motion import PLOT_HEIGHT, View, canvases, chart_page, motion, motion_page, short
 from armdyn.pages.writer import section, table
 
@@ -38,26 +37,39 @@ def intervals(label: str, names: Sequence[str], legend: Sequence[str], **columns
     return {"y": label, "names": list(names), "legend": list(legend), **marks}
 
 
-def of_limits(label: str, unit: str, limits: Any, columns: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The label and columns of a chart: in percent of the limits if there are any, else in their unit."""
+def with_units(label: str, names: Sequence[str], units: Sequence[str]) -> tuple[str, list[str]]:
+    """The label and the names of a chart's entries: the label has their unit where it is one, else each name its own.
+
+    No `units` are of numbers whose unit is not known.
+    """
+    if len(set(units)) < 2:
+        return f"{label} [{units[0]}]" if units else label, list(names)
+    return label, [f"{name} [{unit}]" for name, unit in zip(names, units, strict=True)]
+
+
+def of_limits(
+    label: str, names: Sequence[str], units: Sequence[str], limits: Any, columns: dict[str, Any]
+) -> tuple[str, list[str], dict[str, Any]]:
+    """The label, names and columns of a chart: in percent of the limits if there are any, else in their units."""
     if limits is None:
-        return f"{label} [{unit}]", columns
+        return *with_units(label, names, units), columns
     size = np.abs(np.asarray(limits, dtype=float))
     if not (np.isfinite(size) & (size > 0)).all():
-        return f"{label} [{unit}]", {**columns, "limits": limits}
+        return *with_units(label, names, units), {**columns, "limits": limits}
     scaled = {key: 100 * np.asarray(x, dtype=float) / size for key, x in columns.items()}
-    return f"{label} [% of the limit]", {**scaled, "limits": np.full(size.shape, 100.0)}
+    return f"{label} [% of the limit]", list(names), {**scaled, "limits": np.full(size.shape, 100.0)}
 
 
 def bound_page(bound: Any) -> View:
     """Of a `Bound`: the bounds of every entry, and the arm in the extreme configurations that were found."""
     arm = bound.arm
-    names, unit = entries(np.shape(bound.upper), arm.joint_names), _unit(arm, bound.quantity)
+    names = entries(np.shape(bound.upper), arm.joint_names)
     title = f"{arm.name}: bounds of {bound.quantity}"
     ends = {"low": bound.lower, "high": bound.upper, "values": bound.found[1], "prior": bound.found[0]}
     columns = {key: np.ravel(x) for key, x in ends.items()}
-    label, columns = of_limits(bound.quantity, unit, _efforts(arm, bound.quantity, names), columns)
-    chart = intervals(label, names, ["guaranteed bounds and largest value found", "smallest value found"], **columns)
+    efforts = _efforts(arm, bound.quantity, names)
+    label, said, columns = of_limits(bound.quantity, names, bound.units, efforts, columns)
+    chart = intervals(label, said, ["guaranteed bounds and largest value found", "smallest value found"], **columns)
     chart["legend"] += ["limit of the motor"] if "limits" in chart else []
     bounds = bound.table()
     rows = [(name, *row[1:]) for name, row in zip(names, bounds.rows, strict=True)]
@@ -71,10 +83,6 @@ def bound_page(bound: Any) -> View:
     data = _scrubbed(arm, np.array([q[at] for at in shown]), tau, said)
     data["charts"] = [chart]
     return View(motion_page(title, repr(bound)[1:-1], data, sections), title)
-
-
-def _unit(arm: Arm, quantity: str) -> str:
-    return units(arm.chain, quantity, arm.kernel(quantity).ports[1][0][0])
 
 
 def _efforts(arm: Arm, quantity: str, names: Sequence[str]) -> Any:
@@ -116,13 +124,14 @@ def outcome_page(outcome: Any, limit: Any = None) -> View:
     low, first, middle, third, high = np.nanquantile(finite, SPREAD, axis=0)
     worst = finite[np.nanargmax(np.abs(finite), axis=0), np.arange(finite.shape[1])]
     columns = {"low": low, "high": high, "values": middle, "box": (first, third), "prior": worst}
-    label, columns = of_limits("value", "SI", limits, columns)
+    label, shown, columns = of_limits(outcome.quantity or "value", names, outcome.units, limits, columns)
     legend = ["95 %, half and median of the samples", "worst", *([] if limit is None else ["limit"])]
-    chart = intervals(label, names, legend, **columns)
+    chart = intervals(label, shown, legend, **columns)
     said = f"{len(values)} samples of {arm.name}" + (f", {failed} without a result" if failed else "")
-    heads = ["entry", "mean [SI]", "deviation", "2.5 %", "median", "97.5 %", "worst"]
+    heads = ["entry", *(["unit"] if outcome.units else []), "mean", "deviation", "2.5 %", "median", "97.5 %", "worst"]
     moments = (np.nanmean(finite, axis=0), np.nanstd(finite, axis=0, ddof=1), low, middle, high, worst)
-    rows = [[name, *map(float, row)] for name, *row in zip(names, *moments, strict=True)]
+    unit = [[x] for x in outcome.units] or [[]] * len(names)
+    rows = [[name, *own, *map(float, row)] for name, own, *row in zip(names, unit, *moments, strict=True)]
     if limits is not None:
         over = outcome.exceeds(np.asarray(limit, dtype=float))
         heads += ["limit", "above it [%]", "95 % interval [%]"]
@@ -163,8 +172,11 @@ def plan_page(plan: Any) -> View:
                 title, PLOT_HEIGHT + 300)  # fmt: skip
 
 
-def sweep_page(result: Any, title: str = "Sweep") -> View:
-    """Of an `xarray.Dataset`: quantiles of every entry, or the distribution over the samples."""
+def sweep_page(result: Any, title: str = "Sweep", units: Mapping[str, Sequence[str]] | None = None) -> View:
+    """Of an `xarray.Dataset`: quantiles of every entry, or the distribution over the samples.
+
+    `units` are those of the variables by name: one, or one per joint.
+    """
     charts, rows = [], []
     for name, variable in result.data_vars.items():
         values = np.asarray(variable, dtype=float)
@@ -173,15 +185,19 @@ def sweep_page(result: Any, title: str = "Sweep") -> View:
             continue
         moved = np.moveaxis(values, variable.dims.index(axis), 0).reshape(values.shape[variable.dims.index(axis)], -1)
         left = [d for d in variable.dims if d != axis]
+        places = list(np.ndindex(*(variable.sizes[d] for d in left)))
         labels = [", ".join(f"{d} {variable[d].values[k] if d in variable.coords else k + 1}"
-                  for d, k in zip(left, at, strict=True)) or str(name)
-                  for at in np.ndindex(*(variable.sizes[d] for d in left))]  # fmt: skip
+                  for d, k in zip(left, at, strict=True)) or str(name) for at in places]  # fmt: skip
+        known = (units or {}).get(str(name).removesuffix("_quantile"), ())
+        own = [known[at[left.index("joint")] if len(known) > 1 else 0] for at in places] if known else []
         low, middle, high = _three(moved, axis, variable)
-        rows += [(str(name), label, *map(float, row)) for label, *row in zip(labels, low, middle, high, strict=True)]
+        ends = (own or [""] * len(labels), low, middle, high)
+        rows += [(str(name), label, unit, *map(float, row)) for label, unit, *row in zip(labels, *ends, strict=True)]
         if len(labels) <= MOST:
             legend = ["least, middle and largest quantile" if axis == "quantile" else "95 % and median of the samples"]
-            charts.append(intervals(f"{name} [SI]", labels, legend, low=low, high=high, values=middle))
-    heads = ["variable", "entry", "low [SI]", "middle", "high"]
+            label, names = with_units(str(name), labels, own)
+            charts.append(intervals(label, names, legend, low=low, high=high, values=middle))
+    heads = ["variable", "entry", "unit", "low", "middle", "high"]
     return chart_page(title, f"{len(rows)} values", charts, table("", heads, rows[:1000]))
 
 

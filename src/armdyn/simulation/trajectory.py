@@ -19,7 +19,7 @@ from armdyn.values import ComparedByValue
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm
-    from armdyn.pages.motion import Animation
+    from armdyn.pages.motion import Animation, Charts
 
 FORMATS = (".csv", ".npz", ".parquet", ".html")
 
@@ -75,8 +75,11 @@ class Trajectory(ComparedByValue, Result):
 
     def _repr_html_(self) -> str:
         """The positions over time and the last state (of the first lane of a batch)."""
+        from armdyn.pages.motion import units  # imported only when needed
+
         q = self.q[(0,) * (self.q.ndim - 2)][..., -len(self.arm.joint_names) :]
-        picture = curves("position [rad], [m]", self.arm.joint_names, self.t.tolist(), q.tolist())
+        label = f"position {units(self.arm, 'rad', 'm')}"
+        picture = curves(label, self.arm.joint_names, self.t.tolist(), q.tolist())
         return picture + self.table()._repr_html_()
 
     def __len__(self) -> int:
@@ -164,18 +167,18 @@ class Trajectory(ComparedByValue, Result):
         from armdyn.pages.motion import animation  # imported only when needed
 
         first = (0,) * (self.q.ndim - 2)
-        charts = (*self._curves(), ("energy [J]", ["energy"], self.energy[first][:, None]))
+        charts = [*self._curves(), ("energy [J]", ["energy"], self.energy[first][:, None])]
         return animation(self.arm, self.t, self.q[first], self.tau[first], charts, self.arm.name, self.message)
 
-    def _curves(self) -> tuple[tuple[str, list[str], np.ndarray], ...]:
+    def _curves(self) -> Charts:
         """The curves over time: label, names, values (times, names) of the first lane."""
-        from armdyn.pages.motion import units  # imported only when needed
+        from armdyn.pages.motion import positions, rates, units  # imported only when needed
 
         first = (0,) * (self.q.ndim - 2)
-        positions, velocities = ([*base, *self.arm.joint_names] for base in self._base_names)
+        places, velocities = ([*base, *self.arm.joint_names] for base in self._base_names)
         return (
-            (f"position {units(self.arm, 'rad', 'm')}", positions, self.q[first]),
-            (f"velocity {units(self.arm, 'rad/s', 'm/s')}", velocities, self.qd[first]),
+            positions(self.arm, places, self.q[first]),
+            rates(self.arm, velocities, self.qd[first]),
             (f"torque {units(self.arm, 'N m', 'N')}", velocities, self.tau[first]),
         )
 

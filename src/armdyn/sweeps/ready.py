@@ -24,7 +24,7 @@ from armdyn.chain import Link
 from armdyn.errors import InputError, choose
 from armdyn.files import arrays
 from armdyn.formulations.payload import held
-from armdyn.formulations.registry import Options
+from armdyn.formulations.registry import Options, entry_units
 from armdyn.identification import Estimate, Log
 from armdyn.identification.fit import ESTIMATORS, Setting, correlation_time
 from armdyn.identification.model import Model, Rows, rows
@@ -99,6 +99,36 @@ class Bootstrap:
 
 
 AXES = np.array(["x", "y", "z"])
+UNITS = {
+    "position": "m",
+    "load_share": "1",
+    "payload": "kg",
+    "force": "N",
+    "limiting_joint": "1",
+    "reach": "m",
+    "mass": "kg",
+    "length": "1",
+    "mass_factor": "1",
+    "tool_error": "m",
+}
+PORTS = {  # of one value per joint: the port whose units they have
+    "gravity_load": "tau",
+    "torque": "tau",
+    "largest_torque": "tau",
+    "tracking_error": "q",
+    "final_error": "q",
+    "q": "q",
+    "qd": "qd",
+    "qdd": "qdd",
+    "tau": "tau",
+}
+
+
+def units(arm: Arm) -> dict[str, tuple[str, ...]]:
+    """The units of the variables of these studies by name: one, or one per joint."""
+    return {name: (unit,) for name, unit in UNITS.items()} | {
+        name: entry_units(arm.chain, port) for name, port in PORTS.items()
+    }
 
 
 def postures(arm: Arm, seed: int, first: int, count: int, kind: str = "sobol") -> np.ndarray:

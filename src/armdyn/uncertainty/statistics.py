@@ -67,6 +67,8 @@ class Outcome(Result):
 
     samples: Samples
     values: Array
+    quantity: str = ""  # that was evaluated; "" of other numbers
+    units: tuple[str, ...] = ()  # of every entry, in order; () where they are not known
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
@@ -105,7 +107,8 @@ class Outcome(Result):
         """The distribution of every entry over the samples that have it."""
         columns = [
             "entry",
-            "mean [SI]",
+            *(["unit"] if self.units else []),
+            "mean",
             "standard deviation",
             "smallest",
             "5 %",
@@ -115,16 +118,16 @@ class Outcome(Result):
             "without",
         ]
         rows: list[tuple[Any, ...]] = []
-        for at in np.ndindex(*self.values.shape[1:]):
+        for k, at in enumerate(np.ndindex(*self.values.shape[1:])):
             values = self.values[(slice(None), *at)]
             known = values[~np.isnan(values)]
-            where = ", ".join(str(k + 1) for k in at) or "value"
+            where = (", ".join(str(i + 1) for i in at) or "value", *self.units[k : k + 1])
             if not known.size:
-                rows.append((where, *[None] * 7, len(values)))
+                rows.append((*where, *[None] * 7, len(values)))
                 continue
             ends = np.quantile(known, [0.0, 0.05, 0.5, 0.95, 1.0])
             spread = float(known.std(ddof=1)) if known.size > 1 else None
-            rows.append((where, float(known.mean()), spread, *map(float, ends), len(values) - known.size))
+            rows.append((*where, float(known.mean()), spread, *map(float, ends), len(values) - known.size))
         return ResultTable.of(repr(self)[1:-1], columns, rows)
 
     def worst(self) -> Worst:

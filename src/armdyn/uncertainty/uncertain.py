@@ -5,6 +5,7 @@ Its samples have parameters and arms of their own, and quantities and simulation
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
@@ -20,7 +21,7 @@ from armdyn.chain import Link
 from armdyn.errors import InputError, choose, required
 from armdyn.formulations import QUANTITIES
 from armdyn.formulations.payload import held
-from armdyn.formulations.registry import Options
+from armdyn.formulations.registry import Options, result_units
 from armdyn.kernels.kernel import Kernel
 from armdyn.simulation import Trajectory, simulate
 from armdyn.simulation.programs import Plants
@@ -146,7 +147,11 @@ class Samples:
         if isinstance(result, tuple):
             raise InputError(f"{quantity} returns several arrays; samples can evaluate quantities with one output")
         out = np.asarray(result if quantity == "forward_dynamics" else result + more)
-        return Outcome(self, np.ascontiguousarray(np.broadcast_to(out, (self.count, *out.shape[1:]))))
+        values = np.ascontiguousarray(np.broadcast_to(out, (self.count, *out.shape[1:])))
+        chain = self.uncertain.arm.chain
+        port, shape = entry.outputs[0][0], values.shape[1 + rank :]
+        units = result_units(chain, quantity, port, shape) * math.prod(values.shape[1 : 1 + rank])
+        return Outcome(self, values, quantity, units)
 
     def more_friction(self, qd: Array) -> Array:
         """The friction in addition to the nominal arm's, at velocities (k, n), one row per sample."""
