@@ -27,7 +27,7 @@ MIN_RATE = 15.0  # Hz; robot controllers record at higher rates
 MIN_R_SQUARED = 0.5  # R² of a joint below which a warning is given
 MAX_ERROR = 0.2  # relative torque error above which an estimate is not trusted; measured logs of sound fits: 0.15
 USELESS = 1.0  # relative error of a joint above which a prediction of zero torque would be better
-NEGLIGIBLE_ERROR = 0.02  # relative errors below which fit and prediction are not compared: friction alone varies more
+NEGLIGIBLE_ERROR = 0.02  # relative errors below which fits are not compared, contacts not said: friction varies more
 HEAVY = 2.0  # masses of the whole prior arm, above which the mass of one link is impossible
 WINDOW = 0.06  # length of the window in which contacts are detected, as a fraction of the log
 CONTACT = 4.5  # ratio of the residuals in the window to the typical ones that indicates a contact; good logs: 2.9
@@ -167,7 +167,9 @@ def _touched(estimate: Estimate) -> list[str]:
     squares = ((left[:, seen] / usual[seen]) ** 2).mean(axis=1)
     run = np.sqrt(np.convolve(squares, np.ones(wide) / wide, "valid"))
     worst, ratio = int(np.argmax(run)), float(run.max() / max(float(np.median(run)), 1e-300))
-    if run[worst] < CONTACT or ratio < CONTACT:
+    here = slice(worst, worst + wide)
+    share = np.linalg.norm(left[here], axis=0) / np.sqrt(wide * (estimate.training.tau**2).mean(axis=0).clip(1e-300))
+    if run[worst] < CONTACT or ratio < CONTACT or share.max() < NEGLIGIBLE_ERROR:
         return []
     return [
         f"from {t[worst]:.4g} to {t[worst + wide - 1]:.4g} s the residuals are {ratio:.2g} times the typical ones: did"

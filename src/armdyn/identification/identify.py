@@ -22,7 +22,7 @@ from armdyn.identification.log import Log, PathName, as_log
 from armdyn.identification.model import FRICTION, Model, Rows, rows
 from armdyn.identification.nonlinear import find_tilt, tilted, with_bumps, with_widths
 from armdyn.identification.preflight import Finding, Reading, changed, preflight
-from armdyn.identification.processing import Motion, Processing, choose_processing, joint_side, motions
+from armdyn.identification.processing import Motion, Processing, brief_notes, choose_processing, joint_side, motions
 from armdyn.identification.result import Estimate, compare
 from armdyn.identification.selection import find_coupling, select, with_groups
 from armdyn.identification.threads import one_thread
@@ -243,7 +243,7 @@ def prepare(recorded: Recorded, band: Banded, terms: Terms, filtering: Filtering
     if any(motion.clipped is not None for motion in moved):
         moved = one_sided(model, prior, moved, processing, every)
         every = rows(model, moved, processing)
-    return Prepared(processing, moved, model, every, (*said, *notes))
+    return Prepared(processing, moved, model, every, (*said, *notes, *brief_notes(log, processing)))
 
 
 @dataclass(frozen=True, eq=False)

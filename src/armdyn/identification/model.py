@@ -27,7 +27,7 @@ from armdyn.arm import Arm
 from armdyn.chain import Chain, Joint
 from armdyn.chain.joint import DRIVE, POSITIVE
 from armdyn.errors import InputError, choose
-from armdyn.identification.processing import Motion, Processing, decimated, matrix_of, smooth_sign
+from armdyn.identification.processing import UNCUT, Motion, Processing, decimated, matrix_of, smooth_sign
 from armdyn.parameters import ExtendedParameters, extended_parameters
 from armdyn.values import cached_property
 
@@ -429,8 +429,8 @@ def filtered(x: Array, part: Motion, how: Processing) -> Array:
         columns = x.reshape(len(x), int(np.prod(x.shape[1:])))  # none where the model has no extra parameters
         kept = decimated(columns, rate, how.parallel, late)
         x = kept.reshape(len(kept), *x.shape[1:])
-    edge = int(np.ceil(how.settling * rate / late))
-    return x[edge : len(x) - edge] if len(x) > 4 * edge else x
+    edge = how.edge(part.period)
+    return x[edge : len(x) - edge] if len(x) > UNCUT * edge else x
 
 
 def rows(model: Model, parts: list[Motion], how: Processing) -> Rows:
@@ -497,8 +497,8 @@ def repeats_after(states: Array) -> int:
 def _times(part: Motion, how: Processing) -> Array:
     late = how.late(1 / part.period)
     own = part.t[::late] if how.parallel is not None and how.parallel < 0.45 / part.period else part.t
-    edge = int(np.ceil(how.settling / (late * part.period)))
-    return own[edge : len(own) - edge] if len(own) > 4 * edge else own
+    edge = how.edge(part.period)
+    return own[edge : len(own) - edge] if len(own) > UNCUT * edge else own
 
 
 # Entries of the upper triangle, column by column.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.errors import InputError, required
+from armdyn.errors import InputError, count, required
 from armdyn.identification.cleaning import clipped, resolution
 from armdyn.identification.log import Log, Piece
 
@@ -28,6 +28,7 @@ MAX_NOISE = 0.01  # ratio of noise to motion energy of the accelerations that th
 SAMPLES_PER_PARAMETER = 2  # with n rows each: friction reverses faster than the arm moves
 DECIMATE = 2.5  # samples kept per period of the cut-off frequency; more than 2, because of the filter's roll-off
 AGREE = 0.01  # relative rms difference up to which logged derivatives agree with the differentiated positions
+UNCUT = 4  # times the filter transients at one end: shorter pieces keep them
 SIMILAR = 0.1  # the same for velocities with a small lag
 LAG = 0.75  # the largest such lag, in periods; a backward difference has 0.5
 
@@ -58,6 +59,16 @@ class Processing:
         cuts = [] if self.logged_acceleration else [self.positions]
         cuts += [] if self.parallel is None else [self.parallel]
         return 0.5 / min(cuts) if cuts else 0.0
+
+    def edge(self, period: float) -> int:
+        """The rows of filter transients at either end of a piece, after decimation."""
+        return int(np.ceil(self.settling / (self.late(1 / period) * period)))
+
+    def brief(self, samples: int, rate: float) -> bool:
+        """Whether so much of a piece are filter transients that they are not left out (`model.filtered`)."""
+        early = self.early(rate)
+        late = self.late(rate / early)
+        return -(-samples // (early * late)) <= UNCUT * self.edge(early / rate)
 
     def __str__(self) -> str:
         model = "no filter of the model" if self.parallel is None else f"model low-pass {self.parallel:.3g} Hz"
@@ -179,8 +190,39 @@ def _less_noise(log: Log, how: Processing) -> bool:
     return own <= differences or differences == 0.0
 
 
+def brief_pieces(log: Log, how: Processing) -> NDArray[np.bool_]:
+    """The pieces that are left out, being mostly filter transients; none of a log that mostly consists of them."""
+    number, size = (
+        np.array([int(x) for x in every]) for every in zip(*((p.log, len(p)) for p in log.pieces), strict=True)
+    )
+    brief = np.array([how.brief(len(p), log.rate) for p in log.pieces])
+    return brief & [size[brief & (number == k)].sum() <= size[number == k].sum() / 2 for k in number]
+
+
+def brief_notes(log: Log, how: Processing) -> tuple[str, ...]:
+    """What is said of the pieces that are left out."""
+    left = [p for p, brief in zip(log.pieces, brief_pieces(log, how), strict=True) if brief]
+    if not left:
+        return ()
+    one = len(left) == 1
+    seconds = sum(len(p) for p in left) * log.period
+    first = f"{'' if one else 'the first '}at {left[0].t[0]:.4g} s"
+    return (
+        f"{count(len(left), 'piece')} between gaps ({seconds:.2g} s{'' if one else ' in all'}, {first}):"
+        f" left out, too short for the filters, whose transients last {how.settling:.2g} s at either end",
+    )
+
+
 def motions(log: Log, how: Processing, decimate: bool = True) -> list[Motion]:
-    """Filtered and differentiated pieces; the cut-off is limited to below the Nyquist frequency of the log."""
+    """Filtered and differentiated pieces; the cut-off is limited to below the Nyquist frequency of the log.
+
+    Pieces that are mostly filter transients are left out, which a fit would take for torques (`brief_pieces`).
+    """
+    every = _motions(log, how, decimate)
+    return [motion for motion, brief in zip(every, brief_pieces(log, how), strict=True) if not brief]
+
+
+def _motions(log: Log, how: Processing, decimate: bool) -> list[Motion]:
     cut = min(how.positions, 0.45 * log.rate)
     found = [_motion(piece, log.period, replace(how, positions=cut), decimate) for piece in log.pieces]
     ends = clipped(log.array("tau"))

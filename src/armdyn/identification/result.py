@@ -22,7 +22,7 @@ from armdyn.identification.log import Log, PathName, as_log
 from armdyn.identification.model import STRIBECK_EXPONENT, TERMS, Model, Parameter, Rows, pseudo_inertia, rows
 from armdyn.identification.nonlinear import MOST_TILT
 from armdyn.identification.preflight import Reading, changed
-from armdyn.identification.processing import Motion, Processing, joint_side, motions
+from armdyn.identification.processing import Motion, Processing, brief_notes, joint_side, motions
 from armdyn.results import Result, ResultTable
 from armdyn.values import cached_property
 
@@ -223,7 +223,7 @@ class Estimate(Result):
         return replace(
             self, model=model, fit=replace(self.fit, **{k: getattr(own.fit, k) for k in ("values", "natural")}),
             uncertainty=own.uncertainty, training=after, validation=None, changes_of_friction=own.changes,
-            notes=(*self.notes, text),
+            notes=(*self.notes, text, *brief_notes(side, self.processing)),
         )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> None:
