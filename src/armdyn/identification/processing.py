@@ -196,7 +196,8 @@ def brief_pieces(log: Log, how: Processing) -> NDArray[np.bool_]:
         np.array([int(x) for x in every]) for every in zip(*((p.log, len(p)) for p in log.pieces), strict=True)
     )
     brief = np.array([how.brief(len(p), log.rate) for p in log.pieces])
-    return brief & [size[brief & (number == k)].sum() <= size[number == k].sum() / 2 for k in number]
+    few = [size[brief & (number == k)].sum() <= size[number == k].sum() / 2 for k in number]
+    return np.asarray(brief & few)
 
 
 def brief_notes(log: Log, how: Processing) -> tuple[str, ...]:
