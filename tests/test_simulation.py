@@ -586,7 +586,7 @@ def test_plots_and_prints(puma):
     assert isinstance(out, Trajectory)
     figure = out.plot(engine="plotly")
     assert len(figure.data) == 3 * 6 + 1
-    assert np.array_equal(figure.data[0].y, out.q[:, 0])
+    assert np.array_equal(figure.data[0].y, np.degrees(out.q[:, 0]))
     assert simulate(puma, [Q0, Q0], duration=0.01).plot(engine="plotly").data
     assert repr(out) == "<Trajectory of puma560: 21 times to 0.02 s, finished>"
 
