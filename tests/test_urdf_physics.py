@@ -104,6 +104,11 @@ def test_zero_efforts_are_unknown_where_the_speed_is_too():
     idle = armdyn.load(robot(second='<limit lower="-2" upper="2" effort="0" velocity="3"/>'))
     assert idle.effort_limits.tolist() == [np.inf, 0]
     assert idle.notes == ('URDF text: effort="0" beside a speed limit: these joints have no torque: k',)
+    still = armdyn.load(robot(second='<limit lower="-2" upper="2" effort="7" velocity="0"/>'))
+    assert still.velocity_limits.tolist() == [np.inf, 0]
+    assert still.notes == (
+        'URDF text: velocity="0" without effort="0" stays a speed limit of 0; leave it out if it is not known: k',
+    )
     # a controller moves the arm whose exporter did not know the limits
     law = lambda t, q, qd: -20.0 * (q - 0.5) - 2.0 * qd  # noqa: E731
     run = armdyn.simulate(arm, [0.0, 0.0], torque=law, duration=0.2, saturate=True)

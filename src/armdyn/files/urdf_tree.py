@@ -353,10 +353,17 @@ def _with_rotors(label: str, robot: XmlElement, joints: dict[str, RawJoint], not
 
 
 def note_limits(label: str, joints: dict[str, RawJoint]) -> list[str]:
-    """Zero efforts, which exporters write for unknown ones, count as missing unless there is a speed limit: notes."""
-    unknown, idle = [], []
+    """Zero efforts, which exporters write for unknown ones, count as missing unless there is a speed limit: notes.
+
+    A zero speed beside a torque limit, or alone, is kept and noted.
+    """
+    unknown, idle, still = [], [], []
     for name, joint in joints.items():
-        if not joint.moving or joint.limit.get("effort") != 0:
+        if not joint.moving:
+            continue
+        if joint.limit.get("effort") != 0:
+            if joint.limit.get("velocity") == 0:
+                still.append(name)
             continue
         if joint.limit.get("velocity"):
             idle.append(name)
@@ -367,6 +374,7 @@ def note_limits(label: str, joints: dict[str, RawJoint]) -> list[str]:
     words = {
         'effort="0" without a speed limit counts as unknown': unknown,
         'effort="0" beside a speed limit: these joints have no torque': idle,
+        'velocity="0" without effort="0" stays a speed limit of 0; leave it out if it is not known': still,
     }
     return [f"{label}: {what}: {', '.join(names)}" for what, names in words.items() if names]
 
