@@ -134,7 +134,7 @@ def test_a_base_without_mass_is_told():
         ({"tip": "panda_hand"}, "armdyn.load('panda_hand', tip='panda_hand', lock='rest') (command line: --tip"),
         ({"tip": "hand"}, "unknown link of panda_hand for tip 'hand'; available: base, link1"),
         ({"lock": {"panda_finger": 0}}, "unknown joint of panda_hand to lock 'panda_finger'; available: panda_joint1"),
-        ({"lock": "rest"}, "select the chain, as in tip='link8'"),
+        ({"lock": "rest"}, "select the chain, as in tip='panda_hand_tcp'"),
         ({"base": "panda_hand_tcp", "tip": "link2"}, "tip 'link2' is not below base 'panda_hand_tcp'"),
         ({"base": "panda_leftfinger"}, "no moving joint below link 'panda_leftfinger'"),
     ],

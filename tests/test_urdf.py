@@ -202,8 +202,11 @@ def test_cutting_errors_say_what_there_is():
     assert "also carries the moving joints panda_finger_joint1, panda_finger_joint2" in str(error.value)
     assert "armdyn.load('panda.urdf', tip='panda_hand_tcp', lock='rest')" in str(error.value)
     assert "(command line: --tip panda_hand_tcp --lock rest)" in str(error.value)
-    with pytest.raises(InputError, match="select the chain, as in tip='panda_leftfinger'"):
+    with pytest.raises(InputError, match="select the chain, as in tip='panda_hand_tcp'"):
         armdyn.load(panda, lock="rest")
+    handed = Path(panda).read_text(encoding="utf-8").replace("panda_hand_tcp", "panda_grasp")
+    with pytest.raises(InputError, match="select the chain, as in tip='panda_hand'"):
+        armdyn.load(handed, lock="rest")
     with pytest.raises(InputError, match=r"unknown joint of panda\.urdf to lock 'finger'; available: panda_joint1"):
         armdyn.load(panda, lock={"finger": 0})
     with pytest.raises(InputError, match=r"unknown link of panda\.urdf for tip 'tool'; available: panda_link0"):

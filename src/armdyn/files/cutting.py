@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from numbers import Real
 from typing import Literal
 
+from armdyn.chain.chain import named_like_a_tool
 from armdyn.errors import InputError, choose
 from armdyn.files.urdf_tree import RawJoint, RawMimic, RawTendon, Tree
 from armdyn.options import Cut, Lock
@@ -315,6 +317,17 @@ def _first_moving(tree: Tree) -> str:
 
 
 def _example(tree: Tree) -> str:
-    """A link that could be the tip: the child of the first moving joint that carries no other moving joint."""
-    ends = [j.child for j in tree.joints.values() if j.moving and not any(k.moving for k in _below(tree, j.child))]
-    return ends[0] if ends else tree.root
+    """A link that could be the tip: one named like a tool, one that carries fingers, or the end of the first branch.
+
+    Fingers are moving joints on one link that carry no other moving joint, such as those of a Panda's hand.
+    """
+    moving = [joint for joint in tree.joints.values() if joint.moving]
+    carried = [joint.child for joint in moving] + [
+        below.child for joint in moving for below in _below(tree, joint.child) if not below.moving
+    ]
+    if named := named_like_a_tool(carried):
+        return named[0]
+    ends = [joint for joint in moving if not any(below.moving for below in _below(tree, joint.child))]
+    hands = Counter(joint.parent for joint in ends if joint.parent != tree.root)
+    hand = next((link for link, fingers in hands.items() if fingers > 1), None)
+    return hand or (ends[0].child if ends else tree.root)
