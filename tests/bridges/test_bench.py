@@ -479,17 +479,31 @@ def test_the_page_prints_on_few_sheets(browser, opened, name, sheets):  # noqa: 
     assert len(re.findall(rb"/Type\s*/Page\b", data)) <= sheets
     browser.devtools("Emulation.setEmulatedMedia", media="print")
     try:
-        text, fields = browser.run(
+        text, fields, cells = browser.run(
             """const seen = (e) => e.getClientRects().length > 0, { q } = armdyn.arm.arrays;
             return [document.body.innerText, [...q].map((_, k) => document.getElementById(`n${k + 1}`))
-              .map((e) => seen(e) && e.value)]"""
+              .map((e) => seen(e) && e.value), [...document.querySelectorAll(".grid button")].filter(seen).length]"""
         )
     finally:
         browser.devtools("Emulation.setEmulatedMedia", media="")
     assert all(fields)  # every position, the torques and the conditions
+    assert cells == 10 * len(arm.links)  # which inertial parameters matter
     assert fields[1].replace("−", "-") == "-30.0"
     gravity = f"{arm.with_payload(1.5, (0, 0, 0.08)).gravity_load(arm.rest * 0)[0]:.1f}"
     assert gravity.replace("-0.0", "0.0") in text
+
+
+def test_the_cells_of_a_small_matrix_have_their_numbers(browser, opened):  # noqa: F811
+    arm = opened("puma560")
+    texts = browser.wait(
+        """const done = arguments[0], texts = [], own = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
+          if (this.canvas.id === "H") texts.push(text); return own.call(this, text, ...at); };
+        document.getElementById("theme").click();
+        requestAnimationFrame(() => { CanvasRenderingContext2D.prototype.fillText = own; done(texts); });"""
+    )
+    shown = np.array([float(text.replace("−", "-")) for text in texts[:36]])
+    np.testing.assert_allclose(shown, arm.inertia_matrix(arm.rest).ravel(), rtol=0.05, atol=1e-11)
 
 
 def test_five_tasks(browser, opened):  # noqa: F811

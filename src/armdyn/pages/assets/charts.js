@@ -105,6 +105,9 @@ const Chart = (() => {
     }));
   }
 
+  // The text of an entry of a matrix.
+  const entry = (v) => minus(v !== 0 && Math.abs(v) < 1e-3 && Math.abs(v) > 1e-12 ? v.toExponential(1) : short(v));
+
   // A heat map of a matrix: blue is positive, orange negative, on a logarithmic scale.
   const breaking = (name) => name.split(/(?<=[_\-. ])/).flatMap((word, k) => (k ? [el("wbr"), word] : [word]));
   function heat(host, names, label) {
@@ -122,7 +125,7 @@ const Chart = (() => {
       for (const v of values) largest = Math.max(largest, Math.abs(v));
       cells.forEach((cell, k) => {
         const v = values[k], strength = largest ? Math.max(0, 1 + Math.log10(Math.abs(v) / largest + 1e-300) / 4) : 0;
-        cell.textContent = minus(v !== 0 && Math.abs(v) < 1e-3 && Math.abs(v) > 1e-12 ? v.toExponential(1) : short(v)); cell.title = minus(short(v, 6));
+        cell.textContent = entry(v); cell.title = minus(short(v, 6));
         cell.style.setProperty("--strength", `${Math.round(70 * strength)}%`);
         cell.className = v < 0 ? "negative" : "positive";
       });
@@ -151,7 +154,7 @@ const Chart = (() => {
     };
   }
 
-  // The inertia matrix as coloured cells with the value under the pointer; `pick(row)` is told the row, or null.
+  // The inertia matrix as coloured cells, with numbers where they fit and the value under the pointer; `pick(row)` is told the row, or null.
   function matrix(canvas, told, names, symbol, unitOf, pick) {
     const n = names.length;
     let values = null, at = null;
@@ -162,13 +165,15 @@ const Chart = (() => {
       if (!values) return;
       let largest = 0;
       for (const v of values) largest = Math.max(largest, Math.abs(v));
+      g.font = "11px system-ui, sans-serif"; g.textAlign = "center"; g.textBaseline = "middle";
       for (let k = 0; k < n * n; k++) {
         const v = values[k], strength = largest ? Math.max(0, 1 + Math.log10(Math.abs(v) / largest + 1e-300) / 4) : 0;
         const x = (k % n) * cell, y = Math.floor(k / n) * cell, gap = cell > 8 ? 1 : 0;
         g.globalAlpha = 1; g.fillStyle = color("back"); g.fillRect(x, y, cell - gap, cell - gap);
         g.globalAlpha = 0.85 * strength; g.fillStyle = color(v < 0 ? "negative" : "positive"); g.fillRect(x, y, cell - gap, cell - gap);
+        g.globalAlpha = 1;
+        if (cell > 36) { g.fillStyle = color("text"); g.fillText(entry(v), x + cell / 2, y + cell / 2, cell - 4); }
       }
-      g.globalAlpha = 1;
       if (at) { g.strokeStyle = color("text"); g.lineWidth = 1.5; g.strokeRect(at[1] * cell, at[0] * cell, cell - 1, cell - 1); }
     }
     function say() {

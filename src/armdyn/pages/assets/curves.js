@@ -28,7 +28,7 @@ const Curves = (() => {
     return () => {
       const { ratio, width, height } = fit(canvas), g = canvas.getContext("2d");
       g.setTransform(ratio, 0, 0, ratio, 0, 0); g.clearRect(0, 0, width, height); g.font = "12px system-ui, sans-serif";
-      const left = 54, top = 20, n = chart.names.length, w = width - left - 8, upright = w / n < 120, h = height - top - (upright ? 88 : 24), far = (chart.limits ?? []).flatMap((v) => (v === null ? [] : [v, -v]));
+      const left = 54, top = 26, n = chart.names.length, w = width - left - 8, upright = w / n < 120, h = height - top - (upright ? 88 : 24), far = (chart.limits ?? []).flatMap((v) => (v === null ? [] : [v, -v]));
       const ends = [...low, ...high, ...(chart.prior ?? [])].filter(Number.isFinite), most = Math.max(...ends.map(Math.abs));
       ends.push(...far.filter((v) => Math.abs(v) < 2.5 * most)); // a far limit would flatten the rest
       const least = Math.min(0, ...ends), largest = Math.max(0, ...ends), y = (v) => top + h * (largest - v) / (largest - least || 1), x = (k) => left + w * (k + 0.5) / n;
