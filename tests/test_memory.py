@@ -279,6 +279,7 @@ def test_from_screws_against_the_product_of_exponentials():
         close(arm.pose(q, frame=f"link{i + 1}"), at, 1e-13)
         body = np.linalg.inv(adjoint(at)) @ jacobians * (np.arange(3) <= i)
         H += body.T @ G[i] @ body
+        close(arm.link_poses(q)[i], at, 1e-13)
     close(arm.pose(q), T @ homes[3], 1e-13)
     close(arm.inertia_matrix(q), H, 1e-13)
     assert armdyn.from_screws(homes[3], S).pose(q) == pytest.approx(T @ homes[3], abs=1e-12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -207,7 +208,10 @@ def from_screws(
     tool = frame @ _checked(home[n], f"M[{n}]") if home.ndim == 3 else _checked(home, "M")
     tool[:3, 3] -= before
     maker.frame("tool", parent, tool)
-    return load(InCode(maker.tree(name, ""), arrays.vector(gravity, "gravity"), "screw axes"), tool="tool", snap=snap)
+    arm = load(InCode(maker.tree(name, ""), arrays.vector(gravity, "gravity"), "screw axes"), tool="tool", snap=snap)
+    placed = {frame.name: frame for frame in arm.frames}
+    links = [placed[f"link{i + 1}"] for i in range(n)] if home.ndim == 3 else ()
+    return replace(arm, named_links=tuple(links)) if links else arm
 
 
 def _pose(placement: Any, rpy: Any) -> Any:
