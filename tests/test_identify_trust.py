@@ -85,9 +85,14 @@ def test_the_command_line_refuses(arm, senseless, sound, tmp_path):
     data = json.loads((out / "parameters.json").read_text())
     assert data["trusted"] is False
     assert data["doubts"]
+    assert "from arm.urdf" not in " ".join(result.output.split())
     result = CliRunner().invoke(app, [*words, "--force"])
     assert result.exit_code == 0, result.output
     assert (out / "arm.urdf").exists()
+    assert "was there before" not in result.output
+    result = CliRunner().invoke(app, words)  # the forced arm is not mistaken for one of this log
+    assert result.exit_code == 5, result.output
+    assert "arm.urdf is not of this log: it was there before" in " ".join(result.output.split())
     result = CliRunner().invoke(app, ["identify", "planar3", str(tmp_path / "good.csv"), "--friction", "coulomb", "-q"])
     assert result.exit_code == 0, result.output
 

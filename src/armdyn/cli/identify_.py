@@ -14,6 +14,7 @@ from armdyn.cli.options import FIT_PANELS, LogOptions, with_records
 from armdyn.options import Drivetrain, Filtering, Fitting, Terms
 
 NOT_TRUSTED = 5  # exit code, as of `pipeline`
+OF_THE_ARM = ("arm.srdf", "arm.toml", "arm.urdf")
 EXAMPLE = "Example: armdyn identify ur10 log.csv --validate other.csv -o identified"
 
 
@@ -131,18 +132,22 @@ def _show(estimate: Any, written: list[Path]) -> None:
         out.print(styled(("note:", "yellow"), f" {text}"))
     for text in estimate.notes:
         out.print(f"log: {text}", highlight=False, markup=False)
-    if written:
-        _show_remainder(estimate, out)
+    names = {path.name for path in written}
+    if "arm.urdf" in names:
+        _show_remainder(estimate, out, "arm.srdf" in names)
     for path in written:
         out.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
+    for path in (written[0].parent / name for name in OF_THE_ARM if written and name not in names):
+        if path.exists():
+            out.print(f"{path} is not of this log: it was there before", markup=False, highlight=False, soft_wrap=True)
     if not estimate.trusted:
-        written_anyway = any(path.name == "arm.urdf" for path in written)
+        written_anyway = "arm.urdf" in names
         text = " the estimate is not trusted" + ("; arm and URDF were written" if written_anyway else "")
         advice = "" if written_anyway else "; no arm and no URDF are written. --force writes them with -o"
         out.print(styled(("forced:" if written_anyway else "refused:", "bold red"), text + advice))
 
 
-def _show_remainder(estimate: Any, out: Any) -> None:
+def _show_remainder(estimate: Any, out: Any, rotors: bool) -> None:
     """How the files represent the base tilt, and which parameters they cannot represent."""
     if any(estimate.base_tilt):
         angle = math.degrees(math.hypot(*estimate.base_tilt))
@@ -150,9 +155,8 @@ def _show_remainder(estimate: Any, out: Any) -> None:
         out.print(text, highlight=False, markup=False)
     beyond = [name for name in estimate.beyond_urdf if name not in estimate.left_behind]
     if beyond:
-        text = (
-            f"Programs other than armdyn do not read {', '.join(beyond)} from arm.urdf; rotor inertias are in arm.srdf."
-        )
+        where = "; rotor inertias are in arm.srdf" if rotors else ""
+        text = f"Programs other than armdyn do not read {', '.join(beyond)} from arm.urdf{where}."
         out.print(text, highlight=False, markup=False)
     if estimate.left_behind:
         names = ", ".join(estimate.left_behind)
