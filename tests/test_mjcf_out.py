@@ -96,6 +96,22 @@ def test_forward_dynamics_by_mujoco():
     close(data.qacc, np.linalg.solve(H, tau - bias), 1e-10)
 
 
+def test_floating_trees_fall_as_in_mujoco():
+    arm = Arm("tree", random_tree(TreeKind(floating=True, rotors=True), 0), snap=0.0)
+    model, _, _ = compiled(arm)
+    model.opt.timestep, model.opt.integrator = 1e-3, mujoco.mjtIntegrator.mjINT_RK4
+    data = mujoco.MjData(model)
+    q = np.concatenate([[0.1, 0.2, 0.3], [0, 0, 0, 1], np.full(model.nq - 7, 0.2)])
+    qd = np.random.default_rng(1).uniform(-1, 1, model.nv)
+    run = armdyn.simulate(arm, q, qd, times=[0, 0.2], limits=False)
+    turned = [0, 1, 2, 4, 5, 6, 3, *range(7, model.nq)]  # MuJoCo's quaternions begin with w
+    data.qpos[turned], data.qvel[:] = q, qd  # twists in the world and in the body are the same at this orientation
+    for _ in range(200):
+        mujoco.mj_step(model, data)
+    close(run.q[-1], data.qpos[turned], 1e-6)
+    assert np.abs(run.q[-1] - q).max() > 0.1
+
+
 def urdfs():
     """Some robots of example-robot-data, where it is installed."""
     spec = find_spec("example_robot_data") or find_spec("pinocchio")
