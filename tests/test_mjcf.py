@@ -72,6 +72,18 @@ def test_dynamics_are_those_of_mujoco(path):
         close(arm.pose(q, frame="boom")[:3, 3], data.body("boom").xpos, 1e-12)
 
 
+def test_the_tool_is_the_attachment_site(path):
+    named = path.with_name("menagerie.xml")
+    named.write_text(path.read_text(encoding="utf-8").replace('"grip"', '"attachment_site"'), encoding="utf-8")
+    arm = armdyn.load(named, snap=0)
+    q = np.array([0.3, -0.2, 0.1, 0.5])
+    data, _ = oracle(mujoco.MjModel.from_xml_path(str(named)), q, q)
+    assert arm.tool.name == "attachment_site"
+    close(arm.pose(q)[:3, 3], data.site("attachment_site").xpos, 1e-12)
+    close(arm.pose(q)[:3, :3], data.site("attachment_site").xmat.reshape(3, 3), 1e-12)
+    assert arm.notes[0].startswith("the tool is the frame 'attachment_site', by its name")
+
+
 def test_joint_data(path):
     arm = armdyn.load(path)
     pan, lift, slide, _ = arm.joints

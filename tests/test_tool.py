@@ -42,6 +42,8 @@ def two_hands(left: str, right: str) -> str:
         (["flange", "link_eef"], ["link_eef"]),
         (["EndEffector_Link"], ["EndEffector_Link"]),
         (["iiwa_link_ee_kuka"], ["iiwa_link_ee_kuka"]),
+        (["attachment_site", "arm_flange"], ["arm_flange"]),
+        (["attachment", "ur5e/attachment_site"], ["ur5e/attachment_site"]),
         (["wheel", "left_knee", "steering", "reel_flange"], ["reel_flange"]),
         (["tool01", "tcp2x", "link6"], []),
     ],

@@ -224,7 +224,8 @@ class Arm(KernelAttributes, JointArrays):
 
         It is what pose, jacobian, payloads, wrenches, controllers and generated code refer to unless a frame is named:
         the frame asked for (``tool=`` or ``tip=`` of `armdyn.load`), else what the file states, else the only frame
-        named like a tool (tool0, tcp, ee, flange, in this order), else the end of the chain if there is one tip.
+        named like a tool (tool0, tcp, ee, flange, attachment_site, in this order), else the end of the chain if there
+        is one tip.
         """
         return tool_of(self.chain, self._snapped_frames, self.tool_name)
 
@@ -713,8 +714,8 @@ def load(
         and those in ROS_PACKAGE_PATH and AMENT_PREFIX_PATH; no file outside of these is read.
     tool
         The frame that is the tool, by name: any frame that moves. By default it is `tip`, or what an arm file states,
-        or the only frame named by convention (tool0, tcp, ee, flange, in this order), or the end of the chain; a robot
-        with several tips may have none. See `Arm.tool`.
+        or the only frame named by convention (tool0, tcp, ee, flange, attachment_site, in this order), or the end of
+        the chain; a robot with several tips may have none. See `Arm.tool`.
     strict
         By default a mass below zero is an error, while an inertia that no body can have and a moving link without any
         are notes. True makes all of these errors, False makes them notes.

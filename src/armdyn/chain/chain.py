@@ -502,6 +502,7 @@ TOOL_NAMES = tuple(
         r"(.*[^a-z])?tcp",
         r"(.*[^a-z])?(ee|eef|end_?effector)([^a-z].*)?",
         r"(.*[^a-z])?flange",
+        r"(.*[^a-z])?attachment_site",  # of the arms in MuJoCo Menagerie
     )
 )
 _MOST_LISTED = 20
