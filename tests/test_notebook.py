@@ -102,6 +102,17 @@ def test_curves_keep_a_peak_of_one_sample():
     assert curves("x", ["a"], [0.0], [[1.0]]) == ""
 
 
+def test_long_names_below_curves_are_whole():
+    """The names of a UR5's joints take two lines, none wider than the picture."""
+    names = list(armdyn.load("ur5").joint_names)
+    picture = well_formed(curves("position [rad]", names, [0.0, 1.0], [[0.0] * 6, [1.0] * 6])).find("svg")
+    texts = [text for text in picture.iter("text") if len(text)]
+    rows = [[span.text for span in text] for text in texts]
+    assert [name for row in rows for name in row] == names
+    assert [len(row) for row in rows] == [4, 2]
+    assert int(picture.get("height")) > int(texts[-1].get("y"))
+
+
 def test_a_batch():
     batch = armdyn.simulate(ARM, np.zeros((2, 3)), duration=0.02)
     assert "batch (2,)" in batch._repr_html_()

@@ -43,7 +43,7 @@ def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -
 
 
 def curves(label: str, names: Sequence[str], t: Sequence[float], values: Sequence[Sequence[float]]) -> str:
-    """Curves over time as a picture of 560 × 180 pixels, with the ends of both axes; `values` are the rows in time.
+    """Curves over time as a picture 560 pixels wide, with the ends of both axes; `values` are the rows in time.
 
     Every pixel column shows the smallest and the largest value in it, so no peak is lost.
     """
@@ -65,16 +65,29 @@ def curves(label: str, names: Sequence[str], t: Sequence[float], values: Sequenc
         points = " ".join(f"{left + x},{top + high * (1 - (y - low) / span):.1f}" for x, y in pairs)
         style = f'fill="none" stroke="{COLOURS[k % len(COLOURS)]}" stroke-width="1.5"'
         lines.append(f'<polyline points="{points}" {style}><title>{escape(name)}</title></polyline>')
-    legend = " ".join(
-        f'<tspan fill="{colour}">{escape(name)}</tspan>' for name, colour in zip(names, COLOURS, strict=False)
-    )
+    legend = _legend(names, left, top + high + 30)
+    tall = top + high + 22 + 14 * len(legend)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="560" height="180" font-family="sans-serif" font-size="11" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="560" height="{tall}" font-family="sans-serif" font-size="11" '
         f'fill="currentColor" role="img" aria-label="{escape(label)}">'
         f'<rect x="{left}" y="{top}" width="{wide}" height="{high}" fill="none" stroke="currentColor" opacity="0.3"/>'
         f'<text x="{left - 4}" y="{top + 8}" text-anchor="end">{number(float(top_value))}</text>'
         f'<text x="{left - 4}" y="{top + high}" text-anchor="end">{number(float(low))}</text>'
         f'<text x="{left}" y="{top + high + 14}">{number(float(t[0]))} s</text>'
         f'<text x="{left + wide}" y="{top + high + 14}" text-anchor="end">{number(float(t[-1]))} s</text>'
-        f'<text x="{left}" y="{top - 3}">{escape(label)}: {legend}</text>{"".join(lines)}</svg>'
+        f'<text x="{left}" y="{top - 3}">{escape(label)}</text>{"".join(legend + lines)}</svg>'
     )
+
+
+LEGEND = 72  # characters in a line below the curves: some 5.3 pixels each for joint names
+
+
+def _legend(names: Sequence[str], left: int, top: int) -> list[str]:
+    """The names in the colours of their curves, in lines below one another."""
+    rows: list[list[tuple[str, str]]] = [[]]
+    for name, colour in zip(names, COLOURS, strict=False):
+        if rows[-1] and sum(len(other) + 2 for other, _ in rows[-1]) + len(name) > LEGEND:
+            rows.append([])
+        rows[-1].append((name, colour))
+    spans = (" ".join(f'<tspan fill="{colour}">{escape(name)}</tspan>' for name, colour in row) for row in rows)
+    return [f'<text x="{left}" y="{top + 14 * k}">{row}</text>' for k, row in enumerate(spans)]

@@ -15,7 +15,7 @@ from armdyn.algebra import exact
 from armdyn.arm import Arm
 from armdyn.chain import Joint, JointForces, Link, Ripple
 from armdyn.chain.joint import DRIVE
-from armdyn.errors import ComputationError, InputError, former
+from armdyn.errors import ComputationError, InputError, count, former
 from armdyn.identification.adapt import adapted, last_log
 from armdyn.identification.fit import Fit, Uncertainty, r_squared, relative_error
 from armdyn.identification.log import Log, PathName, as_log
@@ -345,7 +345,7 @@ class Estimate(Result):
         test = "" if self.validation is None else f", {100 * self.validation.error:.2f} % on {self.validation.source}"
         return (
             f"<Estimate of {self.given.name}: {len(self.names)} parameters, {self.estimator}, "
-            f"torque error {100 * self.error:.2f} %{test}, {len(self.warnings)} warnings"
+            f"torque error {100 * self.error:.2f} %{test}, {count(len(self.warnings), 'warning')}"
             f"{'' if self.trusted else ', NOT TRUSTED'}>"
         )
 
