@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ from armdyn.errors import ArmdynError, InputError
 from armdyn.files import toml
 from armdyn.formulations import QUANTITIES
 from attacks_on_files import Failure
+from bridge_contract import arrays
 from random_trees import TreeKind, random_tree
+from single_precision import reference
 
 STEP = 5e-4  # s, of the simulations
 DRIFT = 1e-4  # of the largest kinetic energy: what a finished run may gain
@@ -198,6 +201,37 @@ def backends(seed: int, folder: Path) -> Failure | None:
             pass
         except ArmdynError as error:
             return Failure(f"{quantity} in C: {error}", _case(arm, **about), ".toml")
+    return None
+
+
+def devices(seed: int, folder: Path) -> Failure | None:
+    """A quantity of a catalogue's arm or a random tree on the first graphics device, in single precision.
+
+    The bound is that of the tests, 100 units in the last place of the largest number of the program, times a thousandth
+    of the inertia matrix's condition if that is more.
+    """
+    if not find_spec("wgpu") or not armdyn.gpu.devices():
+        return None
+    rng, names = random.Random(seed), armdyn.catalogue()
+    arm = armdyn.load(rng.choice(names)) if seed % 2 else _arm(seed, 6, floating=rng.random() < 0.3)
+    quantities = [name for name, entry in QUANTITIES.items() if name != "held_dynamics" and not entry.dof]
+    quantity = quantities[seed // 2 % len(quantities)]
+    options = _options(arm, quantity, rng)
+    try:
+        kernel = arm.kernel(quantity, backend="gpu", **options)
+        kernel.assembly.function  # noqa: B018
+    except InputError:
+        return None
+    given = [x.astype(np.float32) for x in arrays(kernel, 65, seed=seed)]
+    expected, bound = reference(kernel.program, given)
+    if any(port.shape == (arm.chain.nq,) for port in kernel.program.inputs):
+        bound = bound * np.maximum(1.0, 1e-3 * np.linalg.cond(arm.inertia_matrix(given[0].astype(float))))
+    got = kernel(*given)
+    for own, other in zip(got if isinstance(got, tuple) else (got,), expected, strict=True):
+        error = np.abs(own - other).reshape(len(other), -1).max(axis=1, initial=0.0)
+        if own.shape != other.shape or not np.all(error <= bound):
+            about = {"seed": seed, "quantity": quantity, "options": options, "error": float(np.max(error / bound))}
+            return Failure(f"{quantity} of {arm.name} on a device differs from double precision", _case(arm, **about))
     return None
 
 
@@ -395,6 +429,7 @@ def logs(seed: int, folder: Path) -> Failure | None:
 ATTACKS = {
     "simulations": simulations,
     "backends": backends,
+    "devices": devices,
     "deployments": deployments,
     "sweeps": killed_sweeps,
     "pages": pages,
