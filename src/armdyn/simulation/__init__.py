@@ -41,7 +41,7 @@ normalised after every step. The exact motion preserves the length, so a method 
 onto the unit quaternions (Hairer, Lubich and Wanner 2006, section IV.4; docs/adr/0025-floating-simulation.md).
 
 The files, in the order of a run: `simulate`, `simulator` (what users call), `drives`, `digital` (torques), `request`
-(what was asked), `programs`, `step`, `loop` (the compiled loop), `stepper`, `adaptive` (who steps),
+(what was asked), `programs`, `step`, `loop` (the compiled loop), `stepper`, `one_state`, `adaptive` (who steps),
 `judge`, `sampled_loop` (was it stable), `trajectory` (the result).
 """
 
