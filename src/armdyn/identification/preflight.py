@@ -65,6 +65,8 @@ def preflight(arm: Arm, parts: list[Motion]) -> list[Finding]:
     now = view.total
     for _ in range(ROUNDS):
         tried = [(tried_view.total, r) for r in readings(view) if _better(view, tried_view := view.read(r), r)]
+        least = _fitted_error(view) if any(reading.late for _, reading in tried) else 0.0
+        tried = [(e, r) for e, r in tried if not r.late or _fitted_error(view.read(r)) < least]  # rotors look early
         if not tried:
             break
         after, reading = min(tried, key=lambda trial: trial[0] * trial[1].penalty)
