@@ -414,7 +414,8 @@ def test_a_short_pulse_is_seen_and_its_peak_told(browser, tmp_path):  # noqa: F8
     browser.size(1280, 800)
     browser.open((tmp_path / "pulses.html").as_uri())
     peaks = browser.run("return [...document.querySelectorAll('#bars td.peak')].map((e) => e.textContent)")
-    assert peaks == ["150.0 N m at 7.32 s", "151.0 N m at 29.99 s", "152.0 N m at 51.01 s"]
+    told = [peak.replace("\u00a0", " ") for peak in peaks]
+    assert told == ["150.00 N m at 7.32 s", "151.00 N m at 29.99 s", "152.00 N m at 51.01 s"]
     for k, at in enumerate((7.322, 29.991, 51.008)):
         value, width = browser.run(
             """armdyn.show(arguments[1]); const row = document.querySelectorAll("#bars tbody tr")[arguments[0]];

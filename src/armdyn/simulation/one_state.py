@@ -9,20 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from armdyn.codegen import fastcall
 from armdyn.codegen.compile import Compiled
+from armdyn.kernels.kernel import Fast
 from armdyn.programs.stepping import Scheme
-
-if TYPE_CHECKING:
-
-    class Fast:
-        """Made through CPython's C API; see `codegen.fastcall`."""
-else:
-    Fast = fastcall.base()
 
 Ask = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
 
