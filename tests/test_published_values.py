@@ -61,6 +61,16 @@ def test_corkes_puma():
     np.testing.assert_allclose(puma.inertia_matrix(nominal), printed, atol=6e-5)
 
 
+def test_the_catalogues_puma_is_another_one():
+    """What "Coming from another library" says of the two."""
+    ours, theirs = (arm.gravity_load(np.zeros(6))[1] for arm in (armdyn.load("puma560"), corkes_puma()))
+    assert (round(ours, 1), round(theirs, 1), round(theirs - ours)) == (-37.0, 37.5, 74)
+    turned = np.array([1, -1, -1, 1, -1, 1])
+    q = np.random.default_rng(1).uniform(-1, 1, (50, 6))
+    apart = armdyn.load("puma560").gravity_load(turned * q) * turned - corkes_puma().gravity_load(q)
+    assert np.abs(apart).max() < 3.0  # other numbers, of 50 N m
+
+
 def test_a_double_pendulum_in_closed_form(rng):
     """The textbook's equations of a planar double pendulum under gravity, as RigidBodyDynamics.jl's tests have them."""
     l1, c1, c2, m1, m2, I1, I2, g = 1.0, 0.45, 0.6, 1.3, 0.7, 0.08, 0.05, 9.81
