@@ -224,8 +224,9 @@ def devices(seed: int, folder: Path) -> Failure | None:
         return None
     given = [x.astype(np.float32) for x in arrays(kernel, 65, seed=seed)]
     expected, bound = reference(kernel.program, given)
-    if any(port.shape == (arm.chain.nq,) for port in kernel.program.inputs):
-        bound = bound * np.maximum(1.0, 1e-3 * np.linalg.cond(arm.inertia_matrix(given[0].astype(float))))
+    by_name = dict(zip((port.name for port in kernel.program.inputs), given, strict=True))
+    if "q" in by_name:
+        bound = bound * np.maximum(1.0, 1e-3 * np.linalg.cond(arm.inertia_matrix(by_name["q"].astype(float))))
     got = kernel(*given)
     for own, other in zip(got if isinstance(got, tuple) else (got,), expected, strict=True):
         error = np.abs(own - other).reshape(len(other), -1).max(axis=1, initial=0.0)
