@@ -47,6 +47,8 @@ class TorchFunction(Bridged):
         super().__init__(kernel)
         self.device_form = device_form
         self.operator, self.differentiable = _operator(self.made), _differentiable(self.made).apply
+        if device_form:
+            _ = self.made.program  # made here, because PyTorch's compiler cannot trace the search for it
 
     def __reduce__(self) -> Any:
         return TorchFunction, (self.kernel, self.device_form)
